@@ -1,0 +1,181 @@
+"""The one contract between data and tensors: Sample (numpy, one row), Batch (torch, many rows), Ragged (rows of any length).
+
+Rows are stored flat, one after another. Padding exists only inside a kernel that wants a rectangle.
+
+Axes: B rows, T tokens of all rows, L longest row, P things to predict.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Self
+
+import numpy as np
+import torch
+from torch import Tensor
+
+
+@dataclass(frozen=True)
+class Ragged:
+    """Rows of different length, stored flat."""
+
+    values: Tensor  # [T, ...]
+    lengths: Tensor  # [B] int64
+
+    @classmethod
+    def of(cls, rows: Iterable[Tensor | np.ndarray | Sequence[int]]) -> "Ragged":
+        tensors = [row if isinstance(row, Tensor) else torch.as_tensor(np.asarray(row)) for row in rows]
+        if not tensors:
+            return Ragged(torch.zeros(0, dtype=torch.int64), torch.zeros(0, dtype=torch.int64))
+        return Ragged(torch.cat(tensors), torch.tensor([len(row) for row in tensors]))
+
+    @property
+    def num_rows(self) -> int:
+        return len(self.lengths)
+
+    @cached_property
+    def sizes(self) -> list[int]:
+        """The lengths as plain numbers."""
+        return self.lengths.tolist()
+
+    @cached_property
+    def longest(self) -> int:
+        return max(self.sizes, default=0)
+
+    @cached_property
+    def starts(self) -> Tensor:
+        """[B] where each row begins in `values`."""
+        return self.lengths.cumsum(0) - self.lengths
+
+    @cached_property
+    def row_ids(self) -> Tensor:
+        """[T] which row a value belongs to."""
+        rows = torch.arange(self.num_rows, device=self.lengths.device)
+        return torch.repeat_interleave(rows, self.lengths, output_size=len(self.values))
+
+    @cached_property
+    def positions(self) -> Tensor:
+        """[T] where in its row a value stands."""
+        return torch.arange(len(self.values), device=self.lengths.device) - self.starts[self.row_ids]
+
+    def rows(self) -> list[Tensor]:
+        return list(self.values.split(self.sizes))
+
+    def with_values(self, values: Tensor) -> "Ragged":
+        """Other values for the same rows; what was computed about the rows is kept."""
+        other = Ragged(values, self.lengths)
+        for name in ("sizes", "longest", "starts", "row_ids", "positions"):
+            if name in self.__dict__:
+                other.__dict__[name] = self.__dict__[name]
+        return other
+
+    def pad(self, value: float = 0) -> Tensor:
+        """[B, L, ...]"""
+        shape = (self.num_rows, self.longest, *self.values.shape[1:])
+        if self.num_rows * self.longest == len(self.values):
+            return self.values.view(shape)
+        padded = self.values.new_full(shape, value)
+        padded[self.row_ids, self.positions] = self.values
+        return padded
+
+    def unpad(self, rectangle: Tensor) -> "Ragged":
+        """The inverse of `pad` for any rectangle [B, L, ...] over the same rows."""
+        if self.num_rows * self.longest == len(self.values):
+            return self.with_values(rectangle.reshape(-1, *rectangle.shape[2:]))
+        return self.with_values(rectangle[self.row_ids, self.positions])
+
+    def join(self, other: "Ragged") -> "Ragged":
+        """Row by row, the other's values after these."""
+        return Ragged.of([torch.cat(pair) for pair in zip(self.rows(), other.rows(), strict=True)])
+
+    def last(self, count: int) -> "Ragged":
+        """The last `count` values of each row."""
+        keep = self.positions >= (self.lengths - count).clamp(min=0)[self.row_ids]
+        return Ragged(self.values[keep], self.lengths.clamp(max=count))
+
+    def to(self, device: torch.device | str) -> Self:
+        return replace(self, values=self.values.to(device), lengths=self.lengths.to(device))
+
+
+@dataclass(frozen=True)
+class Pointers(Ragged):
+    """Flat indices into the values of another field: what to predict, which pieces bound a span, ..."""
+
+    into: str = "tokens"
+
+
+@dataclass(frozen=True)
+class Places:
+    """The numpy side of Pointers: places in one sample's own row of another field."""
+
+    into: str
+    positions: np.ndarray  # [P]
+
+
+Sample = Mapping[str, np.ndarray | Places]
+Field = Ragged | Tensor
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Named fields of many rows. What to predict is Pointers into a field, and the targets in a field beside it."""
+
+    fields: Mapping[str, Field] = field(default_factory=dict)
+
+    def __getitem__(self, name: str) -> Field:
+        return self.fields[name]
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.fields
+
+    def ragged(self, name: str) -> Ragged:
+        found = self.fields[name]
+        if not isinstance(found, Ragged):
+            raise TypeError(f"field {name!r} has one value a row, not rows of values")
+        return found
+
+    def tensor(self, name: str) -> Tensor:
+        """The plain numbers of a field: one a row, or all rows' values, flat."""
+        found = self.fields[name]
+        return found.values if isinstance(found, Ragged) else found
+
+    def with_fields(self, fields: Mapping[str, Field]) -> "Batch":
+        return Batch({**self.fields, **fields})
+
+    def renamed(self, names: Mapping[str, str]) -> "Batch":
+        """Only these fields, under new names: `renamed({"source": "tokens"})` shows an encoder the source side."""
+        return Batch({new: self.fields[old] for old, new in names.items()})
+
+    def to(self, device: torch.device | str) -> "Batch":
+        return Batch({name: value.to(device) for name, value in self.fields.items()})
+
+
+def collate(samples: Sequence[Sample]) -> Batch:
+    """Samples of the same fields become one batch: scalars a Tensor [B], arrays a Ragged, Places flat Pointers."""
+    return Batch({name: _collate_field(name, samples) for name in samples[0]})
+
+
+def _collate_field(name: str, samples: Sequence[Sample]) -> Field:
+    column = [sample[name] for sample in samples]
+    first = column[0]
+    if isinstance(first, Places):
+        starts = np.cumsum([0] + [len(_array(sample[first.into])) for sample in samples[:-1]])
+        shifted = [_places(place).positions + start for place, start in zip(column, starts, strict=True)]
+        flat = Ragged.of([row.astype(np.int64) for row in shifted])
+        return Pointers(flat.values, flat.lengths, into=first.into)
+    arrays = [_array(value) for value in column]
+    if np.ndim(first) == 0:
+        return torch.as_tensor(np.stack(arrays))
+    return Ragged.of(arrays)
+
+
+def _array(value: np.ndarray | Places) -> np.ndarray:
+    if isinstance(value, Places):
+        raise TypeError("a field of places cannot be pointed into or mixed with arrays")
+    return np.asarray(value)
+
+
+def _places(value: np.ndarray | Places) -> Places:
+    if not isinstance(value, Places):
+        raise TypeError("a field must hold places in every sample or in none")
+    return value

@@ -1,0 +1,1 @@
+"""Recipes, the model, the model folder, and other people's weights."""

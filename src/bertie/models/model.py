@@ -1,0 +1,78 @@
+"""The model: an encoder and what its objectives own, built from a recipe. Weights are tied here and nowhere else."""
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from bertie.batch import Batch
+from bertie.models.recipe import Recipe
+from bertie.nn.encoder import Encoded, Encoder
+from bertie.objectives.objective import Vocabulary
+from bertie.objectives.report import LossReport
+
+
+class Model(nn.Module):
+    def __init__(self, recipe: Recipe, vocabulary: Vocabulary | None = None):
+        super().__init__()
+        self.recipe = recipe
+        self.vocabulary = vocabulary or Vocabulary(recipe.vocab_size)
+        self.encoder = recipe.encoder.build()
+        self.heads = nn.ModuleDict()
+        for objective in recipe.objectives:
+            owned = objective.build(recipe.encoder, self.vocabulary)
+            self.heads[objective.kind] = owned
+            for own_name, encoder_name in objective.ties().items():
+                _share(owned, own_name, self.encoder.get_parameter(encoder_name))
+
+    @classmethod
+    def new(cls, recipe: Recipe, seed: int = 0, vocabulary: Vocabulary | None = None) -> "Model":
+        """Random weights that depend on the recipe and the seed alone."""
+        with torch.random.fork_rng():
+            torch.manual_seed(seed)
+            return cls(recipe, vocabulary)
+
+    def loss(self, batch: Batch) -> LossReport:
+        """All objectives' losses and metrics; the encoder runs once where they look at the same batch."""
+        encoder = SharedPass(self.encoder)
+        report = LossReport()
+        for objective in self.recipe.objectives:
+            report = report + objective.loss(self.heads[objective.kind], encoder, batch)  # type: ignore[arg-type]
+        return report
+
+    def auxiliary_loss(self) -> Tensor | None:
+        """What parts themselves ask to be made small, e.g. learned spans."""
+        parts = [part for part in self.modules() if part is not self and hasattr(part, "auxiliary_loss")]
+        losses = [part.auxiliary_loss() for part in parts]
+        return torch.stack(losses).sum() if losses else None
+
+    def after_step(self) -> None:
+        """Let parts put themselves right after an optimiser step, e.g. clamp."""
+        for part in self.modules():
+            if part is not self and hasattr(part, "after_step"):
+                part.after_step()
+
+
+class SharedPass:
+    """The encoder during one step: asked again for the same batch in the same way, it answers from memory."""
+
+    def __init__(self, encoder: Encoder):
+        self._encoder = encoder
+        self._answers: list[tuple[Batch, dict[str, Any], Encoded]] = []
+
+    def __call__(self, batch: Batch, **options: Any) -> Encoded:
+        for known_batch, known_options, answer in self._answers:
+            if known_batch is batch and known_options == options:
+                return answer
+        answer = self._encoder(batch, **options)
+        self._answers.append((batch, options, answer))
+        return answer
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._encoder, name)
+
+
+def _share(module: nn.Module, name: str, parameter: nn.Parameter) -> None:
+    *path, last = name.split(".")
+    owner = module.get_submodule(".".join(path))
+    owner.register_parameter(last, parameter)

@@ -1,0 +1,268 @@
+"""What `bertie.load` gives: a model with its tokenizer, and the verbs people use. Texts enter, plain numbers leave."""
+
+import hashlib
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal, overload
+
+import numpy as np
+import torch
+from torch import nn
+
+from bertie.batch import Batch, Ragged
+from bertie.errors import CapabilityError, InputError, TokenizerError
+from bertie.models.embedding import BATCH_TOKENS, Encoding, embed_ids
+from bertie.models.folder import LoadReport, open_folder, write_folder
+from bertie.models.model import Model
+from bertie.models.recipe import Recipe
+from bertie.models.sentence import SentenceSettings, read_sentence_settings, write_sentence_settings
+from bertie.models.source import find_folder
+from bertie.nn.encoder import Encoded
+from bertie.nn.pooling import Pooling, TokenPooling
+from bertie.progress import progress_line
+from bertie.text import Tokenizer, Tokens, load_tokenizer
+
+TextOrIds = str | Sequence[int] | np.ndarray
+Layers = Literal["last", "sum4", "concat4"] | int
+
+
+class TruncationWarning(UserWarning):
+    """Texts were longer than the limit and were cut."""
+
+
+@dataclass(frozen=True)
+class Guess:
+    """One candidate for a gap."""
+
+    token: str
+    probability: float
+    id: int
+    gap: int  # which gap of the text, from 0
+
+
+class Pretrained:
+    def __init__(
+        self,
+        model: Model,
+        tokenizer: Tokenizer | None = None,
+        settings: SentenceSettings | None = None,
+        report: LoadReport | None = None,
+        card: dict[str, Any] | None = None,
+    ):
+        self.model = model.eval()
+        self.tokenizer = tokenizer
+        self.settings = settings
+        self.report = report or LoadReport()
+        self.card = card or {}
+        if tokenizer is not None and tokenizer.size > self.recipe.vocab_size:
+            raise TokenizerError(
+                f"the tokenizer has {tokenizer.size:,} ids, the embedding only {self.recipe.vocab_size:,} rows",
+                hint="they belong to different models",
+            )
+
+    @property
+    def recipe(self) -> Recipe:
+        return self.model.recipe
+
+    @property
+    def limit(self) -> int | None:
+        """The longest row that the model can take."""
+        fields = self.recipe.encoder.embeddings.fields
+        if "positions" not in fields:
+            return None
+        table = self.recipe.encoder.embeddings.table("positions")
+        return table.size - table.offset
+
+    @property
+    def stated_limit(self) -> int | None:
+        """Where the folder itself asks to cut; never beyond what the model can take."""
+        stated = [self.settings.max_length if self.settings else None, self.tokenizer and self.tokenizer.max_length]
+        limits = [limit for limit in stated if limit]
+        return min([*limits, *([self.limit] if self.limit else [])]) if limits else None
+
+    @cached_property
+    def digest(self) -> str:
+        """sha256 over the recipe, the weights and the tokenizer."""
+        total = hashlib.sha256(self.recipe.to_json().encode())
+        for name, parameter in self.model.named_parameters():
+            total.update(name.encode())
+            total.update(parameter.detach().contiguous().numpy().data)
+        total.update((self.tokenizer.digest if self.tokenizer else "").encode())
+        return total.hexdigest()
+
+    @overload
+    def encode(self, texts: str, **options: Any) -> np.ndarray: ...
+    @overload
+    def encode(self, texts: Sequence[str], **options: Any) -> np.ndarray: ...
+    def encode(self, texts: str | Sequence[str], **options: Any) -> np.ndarray:
+        """Vectors [texts, width]; of a single text [width]. The options are those of `encode_report`."""
+        encoding = self.encode_report([texts] if isinstance(texts, str) else texts, **options)
+        if encoding.num_truncated:
+            told = f"{encoding.num_truncated:,} of {len(encoding.vectors):,} texts were too long and were cut: "
+            warnings.warn(f"{told}{encoding.num_cut:,} tokens are lost", TruncationWarning, stacklevel=2)
+        return encoding.vectors[0] if isinstance(texts, str) else encoding.vectors
+
+    def encode_report(
+        self,
+        texts: Sequence[str],
+        *,
+        pooling: TokenPooling | None = None,
+        layers: Layers | None = None,
+        normalize: bool | None = None,
+        max_length: int | None = None,
+        batch_tokens: int = BATCH_TOKENS,
+        progress: bool | None = None,
+    ) -> Encoding:
+        """Vectors, and what was cut. What is not chosen is as the folder says, else the mean over the last layer.
+
+        Texts longer than `max_length`, or else than the limit that the folder states, are cut and counted; where neither
+        says anything, a text longer than the model can take is refused.
+        """
+        tokenizer = self._need_tokenizer()
+        how = self._pooling(pooling, layers, normalize)
+        cut_at = self._cut_at(max_length)
+        flat = tokenizer.encode_ids(texts, max_length=cut_at)
+        if cut_at is None and self.limit and len(flat.lengths) and flat.lengths.max() > self.limit:
+            row = int(flat.lengths.argmax())
+            raise self._too_long(f"text {row}", int(flat.lengths[row]))
+        width = how.width(self.recipe.encoder.width)
+        with progress_line("embedding", len(texts), "texts", progress) as advance, torch.inference_mode():
+            vectors = embed_ids(self.model.encoder, flat, how, width, batch_tokens, advance)
+        bare = tokenizer.encode_ids([""]).lengths[0]
+        return Encoding(
+            vectors,
+            num_tokens=int(flat.lengths.sum()),
+            num_truncated=int((flat.num_truncated > 0).sum()),
+            num_cut=int(flat.num_truncated.sum()),
+            num_empty=int((flat.lengths <= bare).sum()),
+        )
+
+    def fill(self, text: str, top: int = 5, max_length: int | None = None) -> list[Guess]:
+        """The best words for each gap, best first, gap after gap."""
+        head = self._head("masked-lm", "fill gaps", "BertForMaskedLM or BertForPreTraining")
+        tokenizer = self._need_tokenizer()
+        mask = tokenizer.special.mask
+        if mask is None:
+            raise TokenizerError("the tokenizer has no mask token to mark a gap with")
+        tokens = self._tokens(text, max_length=max_length)
+        gaps = np.flatnonzero(tokens.ids == mask)
+        if not len(gaps):
+            cut = f" in the first {len(tokens)} tokens" if tokens.num_truncated else ""
+            raise InputError(f"the text has no {tokenizer.token_of(mask)}{cut}", hint="put one where a word is missing")
+        with torch.inference_mode():
+            states = self._run(tokens).states.values
+            best = head(states[torch.from_numpy(gaps)]).softmax(-1).topk(min(top, self.recipe.vocab_size))
+        return [
+            Guess(self._token(id), probability, id, gap)
+            for gap, (ids, probabilities) in enumerate(zip(best.indices.tolist(), best.values.tolist(), strict=True))
+            for id, probability in zip(ids, probabilities, strict=True)
+        ]
+
+    def next_sentence(self, first: str, second: str, max_length: int | None = None) -> float:
+        """The probability that the second text follows the first."""
+        head = self._head("next-sentence", "judge neighbours", "BertForNextSentencePrediction or BertForPreTraining")
+        tokens = self._tokens(first, second, max_length)
+        with torch.inference_mode():
+            logits = head(self.model.encoder.pool(self._run(tokens).states))
+        return float(logits.softmax(-1)[0, 0])
+
+    def hidden_states(self, text: TextOrIds, pair: str | None = None, max_length: int | None = None) -> np.ndarray:
+        """[layers + 1, tokens, width], embeddings first."""
+        with torch.inference_mode():
+            layers = self._run(self._tokens(text, pair, max_length), keep_layers=True).layers
+        return torch.stack(layers).numpy()
+
+    def attention(self, text: TextOrIds, pair: str | None = None, max_length: int | None = None) -> np.ndarray:
+        """[layers, heads, tokens, tokens]: how much each token looks at each other one."""
+        with torch.inference_mode():
+            weights = self._run(self._tokens(text, pair, max_length), keep_attention=True).attention
+        return torch.cat(weights).numpy()
+
+    def save(self, folder: str | Path) -> list[str]:
+        """Write a model folder that Hugging Face opens. Returns, and warns of, what it could not express."""
+        folder = Path(folder)
+        card = {**self.card, "tokenizer_sha256": self.tokenizer.digest if self.tokenizer else None}
+        notes = [write_folder(folder, self.model, card)]
+        if self.tokenizer is not None:
+            self.tokenizer.save(folder)
+        if self.settings is not None:
+            width = self.settings.pooling.width(self.recipe.encoder.width)
+            notes.append(write_sentence_settings(folder, self.settings, width))
+        told = [note for note in notes if note]
+        for note in told:
+            warnings.warn(note, stacklevel=2)
+        return told
+
+    def _pooling(self, tokens: TokenPooling | None, layers: Layers | None, normalize: bool | None) -> Pooling:
+        own = self.settings.pooling if self.settings else Pooling()
+        chosen = {"tokens": tokens, "layers": layers, "normalize": normalize}
+        return own.replace(**{name: value for name, value in chosen.items() if value is not None})
+
+    def _cut_at(self, max_length: int | None) -> int | None:
+        if max_length and self.limit and max_length > self.limit:
+            raise InputError(f"max_length is {max_length}, the model takes at most {self.limit} tokens")
+        return max_length or self.stated_limit
+
+    def _tokens(self, text: TextOrIds, pair: str | None = None, max_length: int | None = None) -> Tokens:
+        if isinstance(text, str):
+            tokens = self._need_tokenizer().encode(text, pair, max_length)
+        else:
+            tokens = _given_ids(text, self.recipe.vocab_size)
+        if self.limit and len(tokens) > self.limit:
+            raise self._too_long("the text", len(tokens))
+        return tokens
+
+    def _run(self, tokens: Tokens, **options: bool) -> Encoded:
+        if not len(tokens):
+            raise InputError("there are no tokens")
+        fields = {"tokens": Ragged.of([tokens.ids]), "segments": Ragged.of([tokens.segments])}
+        read = self.recipe.encoder.embeddings.fields
+        return self.model.encoder(Batch({name: fields[name] for name in fields if name in read}), **options)
+
+    def _head(self, kind: str, verb: str, classes: str) -> nn.Module:
+        if kind not in self.model.heads:
+            raise CapabilityError(
+                f"this folder has no {kind} head, so it cannot {verb}",
+                hint=f"use a folder that was saved with one, such as {classes}",
+            )
+        return self.model.heads[kind]
+
+    def _need_tokenizer(self) -> Tokenizer:
+        if self.tokenizer is None:
+            raise TokenizerError("the folder has no tokenizer", hint="give token ids, or put its tokenizer.json there")
+        return self.tokenizer
+
+    def _token(self, id: int) -> str:
+        tokenizer = self._need_tokenizer()
+        return tokenizer.token_of(id) if id < tokenizer.size else f"<{id}>"
+
+    def _too_long(self, what: str, length: int) -> InputError:
+        return InputError(
+            f"{what} has {length:,} tokens, the model takes at most {self.limit}",
+            hint=f"give max_length={self.limit} to cut it, or split it",
+        )
+
+
+def _given_ids(ids: Sequence[int] | np.ndarray, vocab_size: int) -> Tokens:
+    array = np.asarray(ids, np.int64)
+    if array.ndim != 1:
+        raise InputError(f"ids must be one row of numbers, these have {array.ndim} axes")
+    if len(array) and (array.min() < 0 or array.max() >= vocab_size):
+        wrong = int(array[(array < 0) | (array >= vocab_size)][0])
+        raise InputError(f"id {wrong} is outside the vocabulary of {vocab_size:,}")
+    blank = np.zeros_like(array)
+    return Tokens(array, np.zeros((len(array), 2), np.int64), blank - 1, blank, np.zeros(len(array), bool))
+
+
+def load(source: str | Path, recipe_type: type[Recipe] = Recipe) -> Pretrained:
+    """Open a model folder, a run folder, or a name on the Hugging Face hub.
+
+    `recipe_type` is for models made of parts of your own: a Recipe whose fields have your types.
+    """
+    folder = find_folder(source)
+    opened = open_folder(folder, recipe_type)
+    tokenizer, settings = load_tokenizer(folder), read_sentence_settings(folder)
+    return Pretrained(opened.model, tokenizer, settings, opened.report, opened.card)

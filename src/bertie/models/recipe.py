@@ -1,0 +1,42 @@
+"""Recipe: a whole system as a value: tokenizer kind, encoder, objectives. A variant is its parent with fields replaced."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from bertie.nn.encoder import EncoderSpec
+from bertie.objectives.masked_lm import MaskedLM
+from bertie.objectives.next_sentence import NextSentence
+from bertie.spec import Spec
+
+TokenizerKind = Literal["wordpiece", "byte-bpe", "unigram", "characters", "words"]
+AnyObjective = Annotated[MaskedLM | NextSentence, Field(discriminator="kind")]
+
+
+class Size(Spec):
+    depth: int = Field(ge=1)
+    width: int = Field(ge=1)
+    num_heads: int = Field(ge=1)
+
+
+SIZES = {
+    "tiny": Size(depth=2, width=128, num_heads=2),
+    "mini": Size(depth=4, width=256, num_heads=4),
+    "small": Size(depth=4, width=512, num_heads=8),
+    "medium": Size(depth=8, width=512, num_heads=8),
+    "base": Size(depth=12, width=768, num_heads=12),
+    "large": Size(depth=24, width=1024, num_heads=16),
+}
+
+
+class Recipe(Spec):
+    """`name` says which recipe it came from; nothing in the code depends on it."""
+
+    name: str
+    tokenizer: TokenizerKind = "wordpiece"
+    encoder: EncoderSpec
+    objectives: tuple[AnyObjective, ...] = ()
+
+    @property
+    def vocab_size(self) -> int:
+        return self.encoder.embeddings.table("tokens").size

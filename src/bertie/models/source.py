@@ -1,0 +1,32 @@
+"""Where a model comes from: a model folder, a run folder, or a name on the Hugging Face hub. A local folder leaves."""
+
+import re
+from pathlib import Path
+
+from huggingface_hub import snapshot_download
+
+from bertie.errors import FolderError
+
+WANTED_FILES = ["*.json", "*.txt", "*.safetensors", "*.model", "pytorch_model*.bin"]
+
+
+def find_folder(source: str | Path) -> Path:
+    path = Path(source).expanduser()
+    if path.is_dir():
+        return path / "model" if not (path / "config.json").exists() and (path / "model").is_dir() else path
+    if path.exists():
+        raise FolderError("is a file, not a model folder", where=str(path), hint="give the folder that holds it")
+    if re.fullmatch(r"[\w.-]+(/[\w.-]+)?", str(source)) and not str(source).startswith("."):
+        return _from_hub(str(source))
+    raise FolderError("there is no such folder", where=str(path))
+
+
+def _from_hub(name: str) -> Path:
+    try:
+        return Path(snapshot_download(name, allow_patterns=WANTED_FILES))
+    except Exception as error:  # the hub's client raises a different kind for each way of not being reached
+        raise FolderError(
+            f"is no folder here, and the hub could not give it ({type(error).__name__})",
+            where=name,
+            hint=f"check the path, or run `hf download {name}` on a machine with a network and give its folder",
+        ) from None

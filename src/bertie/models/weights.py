@@ -1,0 +1,92 @@
+"""Weight files of a model folder: safetensors, sharded safetensors, legacy .bin. Tensors by name enter and leave.
+
+No code from a file ever runs: .bin goes through torch's weights-only loader.
+"""
+
+import json
+import os
+import pickle
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+
+from bertie.errors import FolderError
+
+SINGLE, INDEX, LEGACY = "model.safetensors", "model.safetensors.index.json", "pytorch_model.bin"
+LEGACY_INDEX = "pytorch_model.bin.index.json"
+
+
+def read_weights(folder: Path) -> dict[str, Tensor]:
+    """All tensors of a folder, in float32."""
+    for index_name in (INDEX, LEGACY_INDEX):
+        if (folder / index_name).exists() and not (folder / SINGLE).exists():
+            return _float32(_read_sharded(folder / index_name))
+    for name in (SINGLE, LEGACY):
+        if (folder / name).exists():
+            return _float32(_read_file(folder / name))
+    raise FolderError(
+        "has no weights", where=str(folder), hint=f"one of {SINGLE}, {INDEX} or {LEGACY} should be beside config.json"
+    )
+
+
+def write_weights(folder: Path, tensors: dict[str, Tensor]) -> None:
+    """Written whole or not at all."""
+    temporary = folder / f".{SINGLE}.part"
+    plain = {name: tensor.detach().contiguous() for name, tensor in tensors.items()}
+    try:
+        save_file(plain, temporary, metadata={"format": "pt"})
+        with temporary.open("rb") as file:
+            os.fsync(file.fileno())
+        temporary.replace(folder / SINGLE)
+    except (OSError, SafetensorError) as error:
+        raise FolderError(f"cannot write {SINGLE}: {error}", where=str(folder), hint="is the disk full?") from None
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _read_sharded(index: Path) -> dict[str, Tensor]:
+    try:
+        files = json.loads(index.read_text("utf-8"))["weight_map"]
+        shards = sorted(set(files.values()))
+    except (ValueError, KeyError, AttributeError, TypeError) as error:
+        raise FolderError(f"is not a readable index of shards ({error})", where=str(index)) from None
+    tensors: dict[str, Tensor] = {}
+    for shard in shards:
+        path = index.parent / str(shard)
+        if path.parent != index.parent or not path.is_file():
+            raise FolderError(f"names the shard {shard!r}, which is not in the folder", where=str(index))
+        tensors.update(_read_file(path))
+    if lost := set(files) - set(tensors):
+        raise FolderError(f"names {len(lost)} tensors that no shard holds, first {min(lost)!r}", where=str(index))
+    return tensors
+
+
+def _read_file(path: Path) -> dict[str, Tensor]:
+    broken = "is broken or cut short"
+    again = "copy or download it again"
+    if path.suffix == ".safetensors":
+        try:
+            return load_file(path)
+        except (SafetensorError, OSError) as error:
+            raise FolderError(f"{broken} ({error})", where=str(path), hint=again) from None
+    try:
+        content = torch.load(path, map_location="cpu", weights_only=True)
+    except pickle.UnpicklingError as error:
+        reason = str(error).splitlines()[0]
+        raise FolderError(
+            f"holds more than tensors and is not opened, as that could run code ({reason})",
+            where=str(path),
+            hint="ask its author for safetensors",
+        ) from None
+    except (RuntimeError, EOFError, OSError, ValueError) as error:
+        raise FolderError(f"{broken} ({str(error).splitlines()[0]})", where=str(path), hint=again) from None
+    if not isinstance(content, dict) or not all(isinstance(value, Tensor) for value in content.values()):
+        raise FolderError("is not a table of tensors by name", where=str(path), hint="save model.state_dict() alone")
+    return content
+
+
+def _float32(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    return {name: tensor.float() if tensor.is_floating_point() else tensor for name, tensor in tensors.items()}

@@ -1,0 +1,84 @@
+"""Embeddings: named fields of a batch enter, the first hidden states leave.
+
+They are a sum of tables, each reading one field. That sum equals one linear layer over the concatenated one-hots.
+"""
+
+from collections.abc import Mapping
+from typing import Literal
+
+from pydantic import Field, model_validator
+from torch import Tensor, nn
+
+from bertie.batch import Batch
+from bertie.errors import SpecError
+from bertie.spec import Spec
+
+
+class Table(nn.Embedding):
+    """Rows looked up by a field's numbers. `positions` are counted from the layout, moved on by `offset`."""
+
+    def __init__(self, size: int, width: int, field: str, optional: bool, offset: int):
+        super().__init__(size, width)
+        self.field, self.optional, self.offset = field, optional, offset
+
+    def look_up(self, batch: Batch) -> Tensor:
+        """[T, H], or [H] where an optional field is absent and all tokens count as row 0."""
+        if self.field == "positions" and "positions" not in batch:
+            return self(batch.ragged("tokens").positions + self.offset)
+        if self.optional and self.field not in batch:
+            return self.weight[self.offset]
+        numbers = batch.tensor(self.field)
+        return self(numbers + self.offset if self.offset else numbers)
+
+
+class Embeddings(nn.Module):
+    def __init__(self, tables: Mapping[str, Table], norm: nn.Module, dropout: float):
+        super().__init__()
+        self.tables = nn.ModuleDict(tables)
+        self.norm = norm
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, batch: Batch) -> Tensor:
+        first, *others = (table.look_up(batch) for table in self.tables.values())
+        for other in others:
+            first = first + other
+        return self.dropout(self.norm(first))
+
+
+class TableSpec(Spec):
+    kind: Literal["table"] = "table"
+    field: str
+    size: int = Field(ge=1)
+    optional: bool = False
+    offset: int = Field(default=0, ge=0)
+
+    def build(self, width: int) -> Table:
+        return Table(self.size, width, self.field, self.optional, self.offset)
+
+
+class EmbeddingsSpec(Spec):
+    kind: Literal["embeddings"] = "embeddings"
+    tables: tuple[TableSpec, ...] = Field(min_length=1)
+    norm_eps: float | None = 1e-12
+    dropout: float = Field(default=0.1, ge=0, lt=1)
+
+    @model_validator(mode="after")
+    def _fields_differ(self) -> "EmbeddingsSpec":
+        fields = [table.field for table in self.tables]
+        if len(set(fields)) < len(fields):
+            raise ValueError(f"two tables read the same field: {', '.join(fields)}")
+        return self
+
+    def table(self, field: str) -> TableSpec:
+        for table in self.tables:
+            if table.field == field:
+                return table
+        raise SpecError(f"the embeddings have no table for {field!r}", hint=f"they read {self.fields}")
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        return tuple(table.field for table in self.tables)
+
+    def build(self, width: int) -> Embeddings:
+        norm = nn.Identity() if self.norm_eps is None else nn.LayerNorm(width, eps=self.norm_eps)
+        return Embeddings({table.field: table.build(width) for table in self.tables}, norm, self.dropout)

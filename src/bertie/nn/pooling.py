@@ -1,0 +1,86 @@
+"""Pooling: hidden states of many tokens enter, one vector a row leaves."""
+
+from collections.abc import Callable
+from typing import Literal
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from bertie.batch import Ragged
+from bertie.errors import SpecError
+from bertie.spec import Spec
+
+
+class FirstDense(nn.Module):
+    """tanh(W x) of a row's first state: what sentence-level heads are trained on."""
+
+    def __init__(self, width: int):
+        super().__init__()
+        self.dense = nn.Linear(width, width)
+
+    def forward(self, first: Tensor) -> Tensor:
+        return torch.tanh(self.dense(first))
+
+
+class FirstDenseSpec(Spec):
+    kind: Literal["first-dense"] = "first-dense"
+
+    def build(self, width: int) -> FirstDense:
+        return FirstDense(width)
+
+
+def first_token(states: Ragged) -> Tensor:
+    return states.values[states.starts]
+
+
+def mean_token(states: Ragged) -> Tensor:
+    total = states.values.new_zeros(states.num_rows, states.values.shape[-1])
+    total = total.index_add(0, states.row_ids, states.values)
+    return total / states.lengths[:, None].clamp(min=1)
+
+
+def max_token(states: Ragged) -> Tensor:
+    lowest = states.values.new_full((states.num_rows, states.values.shape[-1]), -torch.inf)
+    rows = states.row_ids[:, None].expand_as(states.values)
+    return lowest.scatter_reduce(0, rows, states.values, "amax")
+
+
+TokenPooling = Literal["first", "mean", "max"]
+TOKEN_POOLING: dict[TokenPooling, Callable[[Ragged], Tensor]] = {
+    "first": first_token,
+    "mean": mean_token,
+    "max": max_token,
+}
+
+
+class Pooling(Spec):
+    """Which layers make a token's vector, and how tokens' vectors make a row's. A layer's number counts from the
+    embeddings, 0, to the last, or backwards from -1."""
+
+    tokens: TokenPooling = "mean"
+    layers: Literal["last", "sum4", "concat4"] | int = "last"
+    normalize: bool = False
+
+    def __call__(self, states: Ragged, layers: tuple[Tensor, ...]) -> Tensor:
+        vectors = TOKEN_POOLING[self.tokens](states.with_values(self.mix(states, layers)))
+        return F.normalize(vectors, dim=-1) if self.normalize else vectors
+
+    @property
+    def needs_layers(self) -> bool:
+        return self.layers != "last"
+
+    def mix(self, states: Ragged, layers: tuple[Tensor, ...]) -> Tensor:
+        """[T, H] or, for a concatenation, [T, 4H]"""
+        if self.layers == "last":
+            return states.values
+        if isinstance(self.layers, int):
+            if not -len(layers) <= self.layers < len(layers):
+                raise SpecError(f"there is no layer {self.layers}", hint=f"choose 0 to {len(layers) - 1}")
+            return layers[self.layers]
+        if len(layers) < 5:
+            raise SpecError(f"{self.layers} needs four layers, this model has {len(layers) - 1}")
+        return sum(layers[-4:-1], layers[-1]) if self.layers == "sum4" else torch.cat(layers[-4:], -1)
+
+    def width(self, hidden: int) -> int:
+        return 4 * hidden if self.layers == "concat4" else hidden

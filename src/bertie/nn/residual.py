@@ -1,0 +1,68 @@
+"""Residual layouts: how a sub-layer's output joins the stream it came from.
+
+A block asks `enter` for what its sub-layer sees and `leave` for the stream afterwards.
+"""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+from torch import Tensor, nn
+
+from bertie.spec import Spec
+
+
+class PostNorm(nn.Module):
+    """norm(x + f(x)), as in the first Transformer."""
+
+    def __init__(self, width: int, norm_eps: float, dropout: float):
+        super().__init__()
+        self.norm = nn.LayerNorm(width, eps=norm_eps)
+        self.dropout = nn.Dropout(dropout)
+
+    def enter(self, states: Tensor) -> Tensor:
+        return states
+
+    def leave(self, states: Tensor, output: Tensor) -> Tensor:
+        return self.norm(states + self.dropout(output))
+
+
+class PreNorm(nn.Module):
+    """x + f(norm(x)); the stack then ends with a norm."""
+
+    def __init__(self, width: int, norm_eps: float, dropout: float):
+        super().__init__()
+        self.norm = nn.LayerNorm(width, eps=norm_eps)
+        self.dropout = nn.Dropout(dropout)
+
+    def enter(self, states: Tensor) -> Tensor:
+        return self.norm(states)
+
+    def leave(self, states: Tensor, output: Tensor) -> Tensor:
+        return states + self.dropout(output)
+
+
+class PostNormSpec(Spec):
+    kind: Literal["post-norm"] = "post-norm"
+    norm_eps: float = Field(default=1e-12, gt=0)
+    dropout: float = Field(default=0.1, ge=0, lt=1)
+
+    def build(self, width: int) -> PostNorm:
+        return PostNorm(width, self.norm_eps, self.dropout)
+
+    def build_final(self, width: int) -> nn.Module:
+        return nn.Identity()
+
+
+class PreNormSpec(Spec):
+    kind: Literal["pre-norm"] = "pre-norm"
+    norm_eps: float = Field(default=1e-12, gt=0)
+    dropout: float = Field(default=0.1, ge=0, lt=1)
+
+    def build(self, width: int) -> PreNorm:
+        return PreNorm(width, self.norm_eps, self.dropout)
+
+    def build_final(self, width: int) -> nn.Module:
+        return nn.LayerNorm(width, eps=self.norm_eps)
+
+
+AnyResidual = Annotated[PostNormSpec | PreNormSpec, Field(discriminator="kind")]

@@ -1,0 +1,88 @@
+"""Scorers: queries, keys and values of flat tokens enter, weighted sums of values leave.
+
+`ReferenceScorer` is written for reading and does everything. `FusedScorer` recognises what torch's fused kernel is good at
+and hands anything else to the reference; the two are tested against each other, forward and backward.
+"""
+
+from typing import Literal
+
+import torch
+import torch.nn.functional as F
+from pydantic import Field
+from torch import Tensor, nn
+
+from bertie.nn.layout import Layout
+from bertie.nn.visibility import Causal, Full
+from bertie.spec import Spec
+
+
+class DotProduct(nn.Module):
+    """Scaled dot product: q.k / sqrt(D)."""
+
+    def prepare(self, query: Tensor, key: Tensor, layout: Layout) -> tuple[Tensor, Tensor]:
+        """What happens to flat queries and keys [T, N, D] before they meet; a rotary score turns them here."""
+        return query, key
+
+    def forward(self, query: Tensor, key: Tensor, layout: Layout) -> Tensor:
+        return query @ key.transpose(-1, -2) * query.shape[-1] ** -0.5  # [B, N, Lq, Lk]
+
+
+class ReferenceScorer(nn.Module):
+    def __init__(self, score: DotProduct, dropout: float = 0.0):
+        super().__init__()
+        self.score = score
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, query: Tensor, key: Tensor, value: Tensor, layout: Layout) -> Tensor:
+        query, key = self.score.prepare(query, key, layout)
+        rows_q, rows_k = layout.query.rows, layout.key.rows
+        q, k, v = (
+            rows.with_values(states).pad().transpose(1, 2)  # [B, N, L, D]
+            for rows, states in ((rows_q, query), (rows_k, key), (rows_k, value))
+        )
+        logits = self.score(q, k, layout).masked_fill(~layout.allowed, -torch.inf)
+        # A query that sees nothing would be a softmax over -inf alone: it gets zeros.
+        weights = logits.softmax(-1).masked_fill(~layout.allowed, 0.0)
+        if layout.observed is not None:
+            layout.observed.append(weights)
+        mixed = self.dropout(weights) @ v
+        return rows_q.unpad(mixed.transpose(1, 2)).values  # [Tq, N, D]
+
+
+class FusedScorer(nn.Module):
+    """torch's fused attention, run on stretches of rows of (nearly) equal length so that little is padded."""
+
+    def __init__(self, reference: ReferenceScorer):
+        super().__init__()
+        self.reference = reference
+
+    def forward(self, query: Tensor, key: Tensor, value: Tensor, layout: Layout) -> Tensor:
+        if not self.recognises(layout):
+            return self.reference(query, key, value, layout)
+        query, key = self.reference.score.prepare(query, key, layout)
+        causal = isinstance(layout.visibility, Causal)
+        mixed = []
+        for run in layout.runs:
+            # Causal rows need no mask for padded keys: a token sees none behind it.
+            mask = None if causal else run.padded_keys
+            q, k, v = run.query.rectangle(query), run.key.rectangle(key), run.key.rectangle(value)
+            mixed.append(run.query.flat(F.scaled_dot_product_attention(q, k, v, attn_mask=mask, is_causal=causal)))
+        return mixed[0] if len(mixed) == 1 else torch.cat(mixed)
+
+    def recognises(self, layout: Layout) -> bool:
+        dropping = self.training and self.reference.dropout.p > 0  # torch's CPU kernel has no dropout
+        plain = type(self.reference.score).forward is DotProduct.forward and layout.observed is None
+        aligned = isinstance(layout.visibility, Full) or (
+            isinstance(layout.visibility, Causal) and layout.query is layout.key
+        )
+        return plain and aligned and not dropping and len(layout.query.rows.values) > 0
+
+
+class DotProductSpec(Spec):
+    kind: Literal["dot-product"] = "dot-product"
+    dropout: float = Field(default=0.0, ge=0, lt=1)
+    fused: bool = True
+
+    def build(self, num_heads: int, head_width: int) -> nn.Module:
+        reference = ReferenceScorer(DotProduct(), self.dropout)
+        return FusedScorer(reference) if self.fused else reference

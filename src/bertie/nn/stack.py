@@ -1,0 +1,130 @@
+"""Block and stack: hidden states enter, hidden states of every layer leave.
+
+A block is a mixer, perhaps a mixer that looks at another sequence, and a feed-forward, each with its residual layout.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from pydantic import Field
+from torch import Tensor, nn
+
+from bertie.nn.attention import AttentionSpec, Memory
+from bertie.nn.feed_forward import DenseSpec
+from bertie.nn.layout import Layout, Side
+from bertie.nn.residual import AnyResidual, PostNorm, PostNormSpec, PreNorm
+from bertie.nn.visibility import AnyVisibility, Full, Visibility
+from bertie.spec import Spec
+
+
+@dataclass(frozen=True)
+class Context:
+    """Another sequence to look at: an encoder's output for a decoder."""
+
+    states: Tensor  # [Tk, H]
+    side: Side
+
+
+class Joined(nn.Module):
+    """A sub-layer and the residual layout that joins it to the stream."""
+
+    def __init__(self, part: nn.Module, residual: PostNorm | PreNorm):
+        super().__init__()
+        self.part, self.residual = part, residual
+
+
+class Block(nn.Module):
+    """Query and key states are separate: equal for self-attention, different for two streams."""
+
+    def __init__(self, mixer: Joined, feed_forward: Joined | None, cross: Joined | None = None):
+        super().__init__()
+        self.mixer, self.cross, self.feed_forward = mixer, cross, feed_forward
+
+    def forward(
+        self,
+        query_states: Tensor,
+        key_states: Tensor,
+        layout: Layout,
+        memory: Memory | None = None,
+        context: Context | None = None,
+    ) -> tuple[Tensor, Memory | None]:
+        residual = self.mixer.residual
+        entered = residual.enter(query_states)
+        keys = entered if key_states is query_states else residual.enter(key_states)
+        mixed, memory = self.mixer.part(entered, keys, layout, memory)
+        states = residual.leave(query_states, mixed)
+        if self.cross is not None and context is not None:
+            residual = self.cross.residual
+            seen, _ = self.cross.part(residual.enter(states), context.states, layout.across(context.side))
+            states = residual.leave(states, seen)
+        if self.feed_forward is not None:
+            residual = self.feed_forward.residual
+            states = residual.leave(states, self.feed_forward.part(residual.enter(states)))
+        return states, memory
+
+
+class BlockSpec(Spec):
+    kind: Literal["block"] = "block"
+    mixer: AttentionSpec
+    cross: AttentionSpec | None = None
+    feed_forward: DenseSpec | None = None
+    residual: AnyResidual = PostNormSpec()
+
+    def build(self, width: int) -> Block:
+        def joined(spec: AttentionSpec | DenseSpec | None) -> Joined | None:
+            return None if spec is None else Joined(spec.build(width), self.residual.build(width))
+
+        mixer = Joined(self.mixer.build(width), self.residual.build(width))
+        return Block(mixer, joined(self.feed_forward), joined(self.cross))
+
+
+@dataclass(frozen=True)
+class Stacked:
+    states: Tensor  # [T, H]
+    layers: tuple[Tensor, ...]  # what entered, then every layer's output; empty unless asked for
+    memory: tuple[Memory | None, ...]  # one a layer, for the next call
+
+
+class Stack(nn.Module):
+    def __init__(self, blocks: Sequence[Block], visibilities: Sequence[Visibility], final_norm: nn.Module):
+        super().__init__()
+        self.blocks = nn.ModuleList(blocks)
+        self.visibilities = tuple(visibilities)
+        self.final_norm = final_norm
+
+    def forward(
+        self,
+        states: Tensor,
+        layout: Layout,
+        memory: Sequence[Memory | None] | None = None,
+        context: Context | None = None,
+        keep_layers: bool = False,
+    ) -> Stacked:
+        layouts = {visibility: layout.seen_by(visibility) for visibility in set(self.visibilities)}
+        layers, kept = [states], []
+        remembered = memory or [None] * len(self.blocks)
+        for block, visibility, own in zip(self.blocks, self.visibilities, remembered, strict=True):
+            states, new = block(states, states, layouts[visibility], own, context)
+            kept.append(new)
+            if keep_layers:
+                layers.append(states)
+        states = self.final_norm(states)
+        if keep_layers:
+            layers[-1] = states
+        return Stacked(states, tuple(layers) if keep_layers else (), tuple(kept))
+
+
+class StackSpec(Spec):
+    """`visibility` is one for all layers, or a list to cycle through (local, local, global, ...)."""
+
+    kind: Literal["stack"] = "stack"
+    depth: int = Field(ge=0)
+    block: BlockSpec
+    visibility: AnyVisibility | tuple[AnyVisibility, ...] = Full()
+
+    def build(self, width: int) -> Stack:
+        cycle = (self.visibility,) if isinstance(self.visibility, Visibility) else self.visibility
+        visibilities = [cycle[layer % len(cycle)] for layer in range(self.depth)]
+        blocks = [self.block.build(width) for _ in range(self.depth)]
+        return Stack(blocks, visibilities, self.block.residual.build_final(width) if self.depth else nn.Identity())

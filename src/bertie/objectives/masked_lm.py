@@ -1,0 +1,57 @@
+"""Masked language model: some tokens are hidden, the encoder says what stood there. BERT, section 3.1, task 1."""
+
+from collections.abc import Mapping
+from typing import Literal
+
+import numpy as np
+import torch.nn.functional as F
+from pydantic import Field
+from torch import nn
+
+from bertie.batch import Batch, Places, Sample
+from bertie.data.masking import Chooser, EachToken, Replacement
+from bertie.data.shapes import SampleShape, Segments
+from bertie.errors import TokenizerError
+from bertie.nn.encoder import EncoderSpec
+from bertie.nn.feed_forward import ACTIVATIONS, ActivationName
+from bertie.nn.heads import VocabularyHead
+from bertie.nn.initial import initialised
+from bertie.objectives.objective import Objective, Vocabulary
+from bertie.objectives.report import Figure, LossReport
+
+
+class MaskedLM(Objective):
+    kind: Literal["masked-lm"] = "masked-lm"
+    samples: SampleShape = Segments()
+    choose: Chooser = EachToken()
+    rate: float = Field(default=0.15, gt=0, lt=1)
+    replacement: Replacement = Replacement()
+    activation: ActivationName = "gelu"
+    norm_eps: float = Field(default=1e-12, gt=0)
+    tied: bool = True
+
+    def corrupt(self, sample: Sample, vocabulary: Vocabulary, rng: np.random.Generator) -> Sample:
+        if vocabulary.mask is None:
+            raise TokenizerError("the tokenizer has no mask token, which masked language modelling needs")
+        tokens = np.asarray(sample["tokens"])
+        eligible = np.flatnonzero(~np.isin(tokens, list(vocabulary.special)))
+        count = max(1, round(len(eligible) * self.rate))
+        chosen = self.choose.choose(eligible, count, rng)
+        replaced = self.replacement.replace_tokens(tokens, chosen, vocabulary.mask, vocabulary.size, rng)
+        return {**sample, "tokens": replaced, "masked": Places("tokens", chosen), "masked_targets": tokens[chosen]}
+
+    def build(self, encoder: EncoderSpec, vocabulary: Vocabulary) -> VocabularyHead:
+        activation = ACTIVATIONS[self.activation]
+        head = VocabularyHead(encoder.width, vocabulary.size, activation, self.norm_eps, self.tied)
+        return initialised(head, encoder.initial_std)
+
+    def ties(self) -> Mapping[str, str]:
+        return {"weight": "embeddings.tables.tokens.weight"} if self.tied else {}
+
+    def loss(self, owned: nn.Module, encoder: nn.Module, batch: Batch) -> LossReport:
+        states = encoder(batch).states.values
+        logits = owned(states[batch.tensor("masked")])  # [P, V]: the vocabulary only where something is predicted
+        targets = batch.tensor("masked_targets")
+        losses = F.cross_entropy(logits, targets, reduction="none")
+        correct = (logits.detach().argmax(-1) == targets).float()
+        return LossReport({"masked_lm": Figure.over(losses)}, {"masked_lm_accuracy": Figure.over(correct)})

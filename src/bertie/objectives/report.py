@@ -1,0 +1,65 @@
+"""LossReport: what a batch cost and how well it was predicted, as sums and counts.
+
+Sums and counts of ranks and micro-batches add exactly; only at the end is anything divided.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A sum and how many things it was summed over."""
+
+    sum: Tensor
+    count: Tensor
+
+    @classmethod
+    def over(cls, values: Tensor) -> "Figure":
+        return cls(values.sum(), torch.tensor(values.numel(), dtype=torch.float32))
+
+    def __add__(self, other: "Figure") -> "Figure":
+        return Figure(self.sum + other.sum, self.count + other.count)
+
+    @property
+    def mean(self) -> Tensor:
+        return self.sum / self.count.clamp(min=1)
+
+
+@dataclass(frozen=True)
+class LossReport:
+    """`losses` are to be made small, each as a mean over its own count; `metrics` are only to be told."""
+
+    losses: Mapping[str, Figure] = field(default_factory=dict)
+    metrics: Mapping[str, Figure] = field(default_factory=dict)
+
+    def __add__(self, other: "LossReport") -> "LossReport":
+        return LossReport(_add(self.losses, other.losses), _add(self.metrics, other.metrics))
+
+    def loss(self, counts: Mapping[str, Tensor] | None = None) -> Tensor:
+        """The sum of mean losses. `counts` gives the denominators of a larger whole (all ranks, all micro-batches)."""
+        divided = [
+            figure.sum / (figure.count if counts is None else counts[name]).clamp(min=1)
+            for name, figure in self.losses.items()
+        ]
+        return torch.stack(divided).sum()
+
+    def detached(self) -> "LossReport":
+        """Plain numbers to keep, without the graph behind them."""
+        return LossReport(
+            {name: Figure(figure.sum.detach(), figure.count) for name, figure in self.losses.items()},
+            {name: Figure(figure.sum.detach(), figure.count) for name, figure in self.metrics.items()},
+        )
+
+    def means(self) -> dict[str, float]:
+        return {name: float(figure.mean) for name, figure in {**self.losses, **self.metrics}.items()}
+
+
+def _add(left: Mapping[str, Figure], right: Mapping[str, Figure]) -> dict[str, Figure]:
+    added = dict(left)
+    for name, figure in right.items():
+        added[name] = added[name] + figure if name in added else figure
+    return added

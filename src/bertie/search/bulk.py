@@ -1,0 +1,295 @@
+"""A file of texts in, a file of vectors out (row i is text i), in memory that does not grow with them. A run that was
+killed continues where it stood, and its file has the same bytes as an undisturbed run's."""
+
+import hashlib
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+
+from bertie.errors import InputError, UserError
+from bertie.search.spool import Journal, Setting, Spool
+from bertie.search.vector_files import VectorFile
+from bertie.text.files import TextReader, TextSource
+
+# Enough texts for an encoder to sort by length; few enough that a kill costs little.
+CHUNK_TEXTS = 4096
+CHUNK_CHARACTERS = 1_000_000
+
+
+class Encoding(Protocol):
+    """What an encoder says of a list of texts: `vectors` [n, width], and counts that are sums over the list."""
+
+    @property
+    def vectors(self) -> np.ndarray: ...
+    @property
+    def num_tokens(self) -> int: ...
+    @property
+    def num_truncated(self) -> int: ...
+    @property
+    def num_cut(self) -> int: ...
+    @property
+    def num_empty(self) -> int: ...
+
+
+Encode = Callable[[list[str]], Encoding]
+
+
+@dataclass(frozen=True)
+class EmbedProgress:
+    """Where a run is. `fraction` is of the input, None where its size is unknown; the rates are this run's own."""
+
+    num_texts: int
+    num_tokens: int
+    fraction: float | None
+    texts_per_second: float
+    tokens_per_second: float
+
+
+@dataclass(frozen=True)
+class EmbedReport:
+    """What was done. `num_resumed` texts are from earlier runs, whose seconds are counted too."""
+
+    target: str
+    num_texts: int
+    width: int
+    num_tokens: int
+    num_truncated: int
+    num_cut: int
+    num_empty: int
+    num_resumed: int
+    seconds: float
+    notices: tuple[str, ...]
+
+    @property
+    def tokens_per_second(self) -> float:
+        return self.num_tokens / self.seconds if self.seconds else 0.0
+
+
+class EmbedInterrupted(KeyboardInterrupt):
+    """Ctrl-C. The chunks before are safe; the message says how to go on."""
+
+
+def embed_file(
+    encode: Encode,
+    source: str | Path | TextSource,
+    target: str | Path | VectorFile,
+    *,
+    settings: Mapping[str, Setting],
+    restart: bool = False,
+    overwrite: bool = False,
+    progress: Callable[[EmbedProgress], None] | None = None,
+) -> EmbedReport:
+    """Embeds every text of `source`. `settings` name what decides the vectors ("model": its digest, "pooling", ...).
+    An unfinished run is continued only under equal settings, and only when the texts that it did are still the same."""
+    source = source if isinstance(source, TextSource) else TextSource(source)
+    target = target if isinstance(target, VectorFile) else VectorFile(Path(target))
+    run = _Run(encode, source, target, settings, progress)
+    with source.read() as reader:
+        target.check(source)
+        if run.was_finished():
+            return run.report(reader)
+        run.refuse_existing(overwrite)
+        with run.spool:
+            run.start(restart)
+            try:
+                run.embed(reader)
+                run.finish()
+            except KeyboardInterrupt:
+                again = "with the same input " if source.is_stdin else ""
+                raise EmbedInterrupted(
+                    f"stopped; {run.journal.num_texts:,} texts are safe, and the same command {again}continues there"
+                ) from None
+            finally:
+                run.tidy()
+            return run.report(reader)
+
+
+class _Run:
+    """One run. `journal` is always what the disk holds too."""
+
+    def __init__(
+        self,
+        encode: Encode,
+        source: TextSource,
+        target: VectorFile,
+        settings: Mapping[str, Setting],
+        progress: Callable[[EmbedProgress], None] | None,
+    ):
+        self.encode, self.source, self.target = encode, source, target
+        self.progress = progress or (lambda event: None)
+        self.spool = Spool(target.path, target.dtype)
+        # The chunks are among the settings: they decide which texts share a batch, and so a vector's last bits.
+        chunk = f"{CHUNK_TEXTS} texts or {CHUNK_CHARACTERS} characters"
+        about_files: dict[str, Setting] = {"field": source.field, "dtype": target.dtype, "with_text": target.with_text}
+        self.journal = Journal(source=source.name, settings={**settings, **about_files, "chunk": chunk})
+        self.num_resumed, self.tokens_resumed = 0, 0
+
+    def was_finished(self) -> bool:
+        """Only a run that was killed after its last rename leaves a "finishing" journal without a part file."""
+        left = self.spool.read_journal() if self.target.path.exists() and not self.spool.part.exists() else None
+        if left is None or left.state != "finishing" or left.settings != self.journal.settings:
+            return False
+        self.journal, self.num_resumed = left, left.num_texts
+        self.spool.remove()
+        return True
+
+    def refuse_existing(self, overwrite: bool) -> None:
+        if overwrite or not self.target.path.exists():
+            return
+        left = self.spool.read_journal()
+        if left is None or left.state != "finishing":
+            raise UserError(
+                "the file exists already", where=str(self.target.path), hint="use --overwrite to replace it"
+            )
+
+    def start(self, restart: bool) -> None:
+        """Takes up what an earlier run left, or starts with nothing."""
+        if restart:
+            self.spool.journal_path.unlink(missing_ok=True)
+        left = self.spool.read_journal()
+        if left is not None and left.num_texts:
+            self._refuse(left, left.differences(self.journal.settings))
+            self.journal = left
+        self.num_resumed, self.tokens_resumed = self.journal.num_texts, self.journal.num_tokens
+        self.spool.rewind(self.journal)
+
+    def embed(self, reader: TextReader) -> None:
+        digest = _TextDigest()
+        self._skip(reader, digest)
+        begin = mark = time.perf_counter()
+        self._tell(reader, 0.0)
+        for texts in _chunks(reader):
+            encoding = self.encode(texts)
+            if len(encoding.vectors) != len(texts):
+                raise ValueError(f"the encoder gave {len(encoding.vectors)} vectors for {len(texts)} texts")
+            now = time.perf_counter()
+            digest.add(texts)
+            self._append(encoding, len(texts), digest.text, now - mark)
+            mark = now
+            self._tell(reader, now - begin)
+        if self.journal.width is None:
+            # A file without texts still gives an array with the right width.
+            width = self.encode([""]).vectors.shape[1]
+            self._save(np.empty((0, width), self.target.dtype), {"width": width, "texts_digest": digest.text})
+
+    def finish(self) -> None:
+        finishing = self.journal.model_copy(update={"state": "finishing"})
+        self.spool.write_journal(finishing)
+        self.journal = finishing
+        if not self.target.with_text:
+            self.target.finish(self.spool, self.journal, None)
+            return
+        with self.source.read() as reader:
+            self.target.finish(self.spool, self.journal, self._same_texts(reader))
+
+    def tidy(self) -> None:
+        """A run that got nowhere leaves no files."""
+        if self.journal.width is None:
+            self.spool.remove()
+
+    def report(self, reader: TextReader) -> EmbedReport:
+        journal = self.journal
+        assert journal.width is not None
+        return EmbedReport(
+            target=str(self.target.path),
+            num_texts=journal.num_texts,
+            width=journal.width,
+            num_tokens=journal.num_tokens,
+            num_truncated=journal.num_truncated,
+            num_cut=journal.num_cut,
+            num_empty=journal.num_empty,
+            num_resumed=self.num_resumed,
+            seconds=journal.seconds,
+            notices=tuple(reader.notices),
+        )
+
+    def _skip(self, reader: TextReader, digest: "_TextDigest") -> None:
+        """Passes the texts whose vectors are safe, and makes sure that they are the same texts."""
+        count = 0
+        while count < self.journal.num_texts and (record := next(reader, None)) is not None:
+            digest.add([record.text])
+            count += 1
+        if self.journal.num_texts and digest.text != self.journal.texts_digest:
+            earlier = "" if self.journal.source == self.source.name else f", which was {self.journal.source}"
+            self._refuse(
+                self.journal, [f"its first {self.journal.num_texts:,} texts are not those of the input{earlier}"]
+            )
+
+    def _append(self, encoding: Encoding, num_texts: int, digest: str, seconds: float) -> None:
+        vectors, done = self.target.convert(encoding.vectors), self.journal
+        if done.width not in (None, vectors.shape[1]):
+            raise ValueError(f"the encoder gave vectors of width {vectors.shape[1]} after {done.width}")
+        counted = {
+            "width": vectors.shape[1],
+            "texts_digest": digest,
+            "num_texts": done.num_texts + num_texts,
+            "num_tokens": done.num_tokens + int(encoding.num_tokens),
+            "num_truncated": done.num_truncated + int(encoding.num_truncated),
+            "num_cut": done.num_cut + int(encoding.num_cut),
+            "num_empty": done.num_empty + int(encoding.num_empty),
+            "seconds": done.seconds + seconds,
+        }
+        self._save(vectors, counted)
+
+    def _save(self, vectors: np.ndarray, counted: Mapping[str, object]) -> None:
+        after = self.journal.model_copy(update=counted)
+        self.spool.append(vectors, self.journal, after)
+        self.journal = after
+
+    def _same_texts(self, reader: TextReader) -> Iterator[str]:
+        """The texts a second time, for the table. They may have changed in between: then it must not be written."""
+        digest = _TextDigest()
+        for number, record in enumerate(reader, 1):
+            digest.add([record.text])
+            if number == self.journal.num_texts and digest.text != self.journal.texts_digest:
+                break
+            yield record.text
+            if number == self.journal.num_texts:
+                return
+        raise InputError(
+            "the texts have changed since they were embedded", where=self.source.name, hint="use --restart"
+        )
+
+    def _refuse(self, left: Journal, reasons: list[str]) -> None:
+        if reasons:
+            what = f"an unfinished run of {left.num_texts:,} texts does not fit: {'; '.join(reasons)}"
+            raise UserError(
+                what, where=str(self.target.path), hint="use --restart to start anew, or what it was begun with"
+            )
+
+    def _tell(self, reader: TextReader, seconds: float) -> None:
+        texts, tokens = self.journal.num_texts - self.num_resumed, self.journal.num_tokens - self.tokens_resumed
+        rates = (texts / seconds, tokens / seconds) if seconds else (0.0, 0.0)
+        self.progress(EmbedProgress(self.journal.num_texts, self.journal.num_tokens, reader.fraction, *rates))
+
+
+class _TextDigest:
+    def __init__(self) -> None:
+        self._state = hashlib.blake2b(digest_size=16)
+
+    def add(self, texts: list[str]) -> None:
+        for text in texts:
+            data = text.encode("utf-8")
+            self._state.update(len(data).to_bytes(8, "little"))  # so that "ab","c" and "a","bc" differ
+            self._state.update(data)
+
+    @property
+    def text(self) -> str:
+        return self._state.hexdigest()
+
+
+def _chunks(reader: TextReader) -> Iterator[list[str]]:
+    texts: list[str] = []
+    num_characters = 0
+    for record in reader:
+        texts.append(record.text)
+        num_characters += len(record.text)
+        if len(texts) >= CHUNK_TEXTS or num_characters >= CHUNK_CHARACTERS:
+            yield texts
+            texts, num_characters = [], 0
+    if texts:
+        yield texts

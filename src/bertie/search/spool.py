@@ -1,0 +1,178 @@
+"""Rows that survive a kill. Enters: chunks of vectors, each with the journal that counts it. Leaves: `<target>.part`,
+an .npy file whose header is set at the end, and `<target>.journal`, which says how many of its rows are safe."""
+
+import io
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO, Literal, Self
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from bertie.errors import UserError
+
+Setting = str | int | float | bool | None
+
+
+class Journal(BaseModel):
+    """What is done so far. `settings` decide the bytes of the result: a run under other ones must not continue it."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    version: Literal[1] = 1
+    state: Literal["embedding", "finishing"] = "embedding"
+    source: str
+    settings: dict[str, Setting]
+    texts_digest: str = ""  # of the texts whose rows are safe
+    width: int | None = None
+    num_texts: int = 0
+    num_tokens: int = 0
+    num_truncated: int = 0
+    num_cut: int = 0
+    num_empty: int = 0
+    seconds: float = 0.0
+
+    def differences(self, settings: dict[str, Setting]) -> list[str]:
+        names = sorted(set(self.settings) | set(settings))
+        pairs = [(name, self.settings.get(name), settings.get(name)) for name in names]
+        return [f"{name} was {before!r} and is now {now!r}" for name, before, now in pairs if before != now]
+
+
+class Spool:
+    """The part file and the journal of one target. Opening it locks the part file against a second run."""
+
+    def __init__(self, target: Path, dtype: str):
+        self.target, self.dtype = target, np.dtype(dtype).newbyteorder("<")
+        self.part = target.with_name(target.name + ".part")
+        self.journal_path = target.with_name(target.name + ".journal")
+        self._file: BinaryIO | None = None
+
+    def __enter__(self) -> Self:
+        with self.guard(0):
+            self._file = os.fdopen(os.open(self.part, os.O_RDWR | os.O_CREAT, 0o666), "r+b", buffering=0)
+        try:
+            _lock(self._file)
+        except OSError:
+            self._file.close()
+            raise UserError(f"another run is writing {self.target}", hint="wait for it, or stop it first") from None
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        self.file.close()
+
+    @property
+    def file(self) -> BinaryIO:
+        assert self._file is not None, "the spool is used inside its `with` block"
+        return self._file
+
+    @contextmanager
+    def guard(self, num_safe: int) -> Iterator[None]:
+        """Turns a failed write into one sentence; the files stay as they are, so the run can go on later."""
+        try:
+            yield
+        except OSError as error:
+            what = f"writing failed after {num_safe:,} texts ({error.strerror or error})"
+            hint = "mend that (free some space?) and run the same command: it continues there"
+            raise UserError(what, where=str(self.target), hint=hint) from error
+
+    def read_journal(self) -> Journal | None:
+        try:
+            return Journal.model_validate_json(self.journal_path.read_bytes())
+        except FileNotFoundError:
+            return None
+        except (ValidationError, OSError) as error:
+            raise UserError("the journal cannot be read", where=str(self.journal_path), hint="use --restart") from error
+
+    def rewind(self, journal: Journal) -> None:
+        """Forgets what was written after the last safe row, or all when there is none."""
+        size = self._offset(journal.num_texts, journal.width) if journal.width is not None else 0
+        if self.part.stat().st_size < size:
+            what = f"the file has fewer than the {journal.num_texts:,} rows that {self.journal_path.name} counts"
+            raise UserError(what, where=str(self.part), hint="use --restart to start anew")
+        with self.guard(journal.num_texts):
+            self.file.truncate(size)
+            self.file.seek(size)
+
+    def append(self, rows: np.ndarray, before: Journal, after: Journal) -> None:
+        """Rows first, and on the disk, before the journal counts them."""
+        with self.guard(before.num_texts):
+            if before.width is None:
+                _write_all(self.file, npy_header(0, rows.shape[1], self.dtype))
+            _write_all(self.file, np.ascontiguousarray(rows, self.dtype).tobytes())
+            os.fsync(self.file.fileno())
+            self.write_journal(after)
+
+    def write_journal(self, journal: Journal) -> None:
+        with self.guard(journal.num_texts):
+            replace_file(self.journal_path, lambda file: file.write(journal.model_dump_json(indent=2).encode()))
+
+    def read_rows(self, start: int, count: int, width: int) -> np.ndarray:
+        values = np.fromfile(self.part, self.dtype, count=count * width, offset=self._offset(start, width))
+        return values.reshape(count, width)
+
+    def become_target(self, journal: Journal) -> None:
+        """The part file with the header of its final shape is the .npy file."""
+        assert journal.width is not None
+        with self.guard(journal.num_texts):
+            self.file.seek(0)
+            _write_all(self.file, npy_header(journal.num_texts, journal.width, self.dtype))
+            os.fsync(self.file.fileno())
+            self.part.replace(self.target)
+            _sync_folder(self.target.parent)
+
+    def remove(self) -> None:
+        # The journal goes last: "finishing" without a part file means that the target is whole.
+        self.part.unlink(missing_ok=True)
+        self.journal_path.unlink(missing_ok=True)
+
+    def _offset(self, row: int, width: int) -> int:
+        return len(npy_header(0, width, self.dtype)) + row * width * self.dtype.itemsize
+
+
+def npy_header(num_rows: int, width: int, dtype: np.dtype) -> bytes:
+    """numpy leaves room for the first axis to grow, so the header's length does not depend on `num_rows`."""
+    buffer = io.BytesIO()
+    description = {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False, "shape": (num_rows, width)}
+    np.lib.format.write_array_header_1_0(buffer, description)
+    return buffer.getvalue()
+
+
+def replace_file(path: Path, write: Callable[[BinaryIO], object]) -> None:
+    """Writes a temporary file beside `path` and renames it: whoever looks sees the old file or the new one, whole."""
+    temporary = path.with_name(path.name + ".tmp")
+    try:
+        with temporary.open("wb") as file:
+            write(file)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+    _sync_folder(path.parent)
+
+
+def _write_all(file: BinaryIO, data: bytes) -> None:
+    rest = memoryview(data)
+    while rest:  # an unbuffered file may take less than it was given
+        rest = rest[file.write(rest) :]
+
+
+def _sync_folder(folder: Path) -> None:
+    if os.name != "posix":
+        return
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _lock(file: BinaryIO) -> None:
+    if os.name != "posix":
+        return
+    import fcntl
+
+    fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)

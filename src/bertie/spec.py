@@ -1,0 +1,44 @@
+"""Spec: a frozen, validated description of a part that builds it. Every spec round-trips through JSON.
+
+A choice between kinds is a union discriminated by `kind`. To extend the house from outside, subclass a spec, give its
+field your own type, and hand that spec to `bertie.load`: nothing registers itself.
+"""
+
+from typing import Any, Self
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from bertie.errors import SpecError
+
+
+class Spec(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", serialize_by_alias=True)
+
+    def replace(self, **changes: Any) -> Self:
+        """A copy with some fields replaced, validated again."""
+        return self.read({**dict(self), **changes})
+
+    @classmethod
+    def read(cls, fields: dict[str, Any], where: str | None = None) -> Self:
+        """Validate plain data; a mistake becomes one sentence that names the field."""
+        try:
+            return cls.model_validate(fields)
+        except ValidationError as error:
+            raise SpecError(_first_mistake(error), where=where or cls.__name__) from None
+
+    def to_json(self) -> str:
+        return self.model_dump_json(indent=2)
+
+    @classmethod
+    def from_json(cls, text: str, where: str | None = None) -> Self:
+        try:
+            return cls.model_validate_json(text)
+        except ValidationError as error:
+            raise SpecError(_first_mistake(error), where=where or cls.__name__) from None
+
+
+def _first_mistake(error: ValidationError) -> str:
+    first, *others = error.errors(include_url=False)
+    field = ".".join(str(step) for step in first["loc"]) or "the whole"
+    more = f" (and {len(others)} more)" if others else ""
+    return f"{field}: {first['msg'][:1].lower()}{first['msg'][1:]}{more}"
