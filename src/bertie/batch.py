@@ -1,4 +1,4 @@
-"""The one contract between data and tensors: Sample (numpy, one row), Batch (torch, many rows), Ragged (rows of any length).
+"""The one contract between data and tensors: Sample (numpy, one row), Batch (torch, many rows), Ragged (their values).
 
 Rows are stored flat, one after another. Padding exists only inside a kernel that wants a rectangle.
 

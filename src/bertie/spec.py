@@ -16,10 +16,10 @@ class Spec(BaseModel):
 
     def replace(self, **changes: Any) -> Self:
         """A copy with some fields replaced, validated again."""
-        return self.read({**dict(self), **changes})
+        return self.parse({**dict(self), **changes})
 
     @classmethod
-    def read(cls, fields: dict[str, Any], where: str | None = None) -> Self:
+    def parse(cls, fields: dict[str, Any], where: str | None = None) -> Self:
         """Validate plain data; a mistake becomes one sentence that names the field."""
         try:
             return cls.model_validate(fields)

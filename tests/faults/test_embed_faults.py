@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -37,7 +38,8 @@ def encode(texts):
     return SimpleNamespace(vectors=np.stack(rows), num_tokens=len(texts), num_truncated=0, num_cut=0, num_empty=0)
 
 print("ready", flush=True)
-report = bulk.embed_file(encode, source, VectorFile(target, with_text=target.suffix == ".parquet"), settings={"model": "m"})
+output = VectorFile(target, with_text=target.suffix == ".parquet")
+report = bulk.embed_file(encode, source, output, settings={"model": "m"})
 print(report.num_texts, report.num_resumed)
 """
 NUM_TEXTS = 1000
@@ -45,7 +47,8 @@ NUM_TEXTS = 1000
 
 class FakeEncoding:
     def __init__(self, texts: list[str]):
-        self.vectors = np.array([[len(text), *map(ord, text[-3:].rjust(3))] for text in texts], np.float32)  # [n, 4]
+        rows = [np.random.default_rng(zlib.crc32(text.encode())).random(4, np.float32) for text in texts]
+        self.vectors = np.stack(rows)  # [n, 4]
         self.num_tokens, self.num_truncated, self.num_cut, self.num_empty = len(texts), 0, 0, 0
 
 
@@ -155,7 +158,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     """A disk of its own. 4,000 texts give 64 KB of vectors."""
     folder = tmp_path / "disk"
     folder.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=128k", "tmpfs", str(folder)]
+    mount = ["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", str(folder)]
     if sys.platform != "linux" or subprocess.run(mount, capture_output=True).returncode:
         pytest.skip("only the superuser of a Linux machine can mount a small disk")
     yield folder
@@ -171,7 +174,7 @@ def test_a_full_disk_is_one_sentence_and_the_run_continues_when_there_is_space(
     source.write_text("".join(f"text {number}\n" for number in range(4000)))
     embed_file(FakeEncoding, source, tmp_path / name, settings={"model": "m"})
     # The part file of .npy meets the end of the disk while it grows; that of .parquet leaves no room for the table.
-    (small_disk / "ballast").write_bytes(b"x" * (90_000 if name == "v.npy" else 40_000))
+    (small_disk / "ballast").write_bytes(b"x" * (220_000 if name == "v.npy" else 150_000))
     with pytest.raises(UserError) as caught:
         embed_file(FakeEncoding, source, small_disk / name, settings={"model": "m"})
     said = str(caught.value)

@@ -5,7 +5,7 @@ import hashlib
 import io
 import json
 import tracemalloc
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,7 +15,7 @@ import pytest
 
 import bertie.search.bulk
 from bertie.errors import InputError, SpecError, UserError
-from bertie.search.bulk import EmbedInterrupted, EmbedProgress, EmbedReport, embed_file
+from bertie.search.bulk import EmbedInterrupted, EmbedProgress, EmbedReport, Encode, embed_file
 from bertie.search.vector_files import VectorFile
 from bertie.text.files import TextSource
 
@@ -69,9 +69,18 @@ def source(tmp_path: Path) -> Path:
 
 
 def run(
-    source: str | Path | TextSource, target: Path | VectorFile, encode: Callable = encode, **options
-) -> EmbedReport:  # type: ignore
-    return embed_file(encode, source, target, **{"settings": SETTINGS} | options)
+    source: str | Path | TextSource,
+    target: Path | VectorFile,
+    encode: Encode = encode,
+    *,
+    settings: Mapping[str, str | int] = SETTINGS,
+    restart: bool = False,
+    overwrite: bool = False,
+    progress: Callable[[EmbedProgress], None] | None = None,
+) -> EmbedReport:
+    return embed_file(
+        encode, source, target, settings=settings, restart=restart, overwrite=overwrite, progress=progress
+    )
 
 
 def leftovers(folder: Path) -> list[str]:
@@ -313,6 +322,14 @@ def test_outputs_that_cannot_work_are_refused_before_the_work(
     for given, target, expected in cases:
         with pytest.raises(SpecError, match=expected):
             run(given, target, Failing(0, AssertionError("began to work")), overwrite=True)
+
+
+def test_a_text_that_the_encoder_refuses_is_placed_in_the_file(source: Path, tmp_path: Path) -> None:
+    refusal = InputError("text 3 has 900 tokens, the model takes at most 512", hint="give max_length=512")
+    with pytest.raises(InputError) as caught:
+        run(source, tmp_path / "v.npy", Failing(2, refusal))
+    placed = f"{source}, in lines 21 to 30 (text 0 to 9): text 3 has 900 tokens, the model takes at most 512"
+    assert str(caught.value) == f"{placed}; give max_length=512"
 
 
 def test_an_encoder_that_loses_a_vector_is_a_bug(source: Path, tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ import dataclasses
 import json
 from functools import partial
 from pathlib import Path
+from typing import Any, Literal
 
 import typer
 from rich.progress import BarColumn, Progress, TaskID, TaskProgressColumn, TextColumn, TimeRemainingColumn
@@ -21,7 +22,10 @@ def embed(
     folder: str = typer.Argument(help="A model folder."),
     input: str = typer.Argument(help="Texts: .txt, .jsonl, .csv, .tsv, .parquet, also .gz or .zst; - is stdin."),
     out: Path = typer.Option(help="The file to write, .npy or .parquet; row i is text i."),
-    pooling: str | None = typer.Option(None, help="first, mean, max, ...; the folder's own when not given."),
+    pooling: Literal["first", "mean", "max"] | None = typer.Option(None, help="The folder's own when not given."),
+    layers: str | None = typer.Option(
+        None, help="last, sum4, concat4, or a layer's number; the folder's own if not given."
+    ),
     normalize: bool | None = typer.Option(None, help="Vectors of length 1 or not; as the folder says when not given."),
     max_length: int | None = typer.Option(None, min=1, help="Tokens of a text at most; the rest is cut and counted."),
     batch_tokens: int | None = typer.Option(None, min=1, help="Tokens that are computed at once."),
@@ -42,13 +46,19 @@ def embed(
     import bertie
 
     model = bertie.load(folder)
-    chosen = {"pooling": pooling, "normalize": normalize, "max_length": max_length, "batch_tokens": batch_tokens}
-    given = {name: value for name, value in chosen.items() if value is not None}
+    chosen = {
+        "pooling": pooling,
+        "layers": int(layers) if layers and layers.removeprefix("-").isdecimal() else layers,
+        "normalize": normalize,
+        "max_length": max_length,
+        "batch_tokens": batch_tokens,
+    }
+    given: dict[str, Any] = {name: value for name, value in chosen.items() if value is not None}
     bar = EmbedBar()
     try:
         with bar.progress:
             report = embed_file(
-                partial(model.encode_report, **given),
+                partial(model.encode_report, progress=False, **given),
                 TextSource(input, field, format, max_line_bytes, null_as_empty),
                 VectorFile(out, dtype, with_text),
                 settings={"model": model.digest, **given},

@@ -63,7 +63,7 @@ def open_folder(folder: Path, recipe_type: type[Recipe] = Recipe) -> Opened:
     if layout is not None:
         tensors = {layout.canonical(name): tensor for name, tensor in tensors.items()}
     if card:
-        recipe = recipe_type.read(card["recipe"], where=str(folder / CARD))
+        recipe = recipe_type.parse(card["recipe"], where=str(folder / CARD))
         layout = layout if layout and layout.config(recipe) else None
     elif layout is not None:
         recipe = _recipe_of(folder, layout, config, tensors)

@@ -1,6 +1,7 @@
 """The model: an encoder and what its objectives own, built from a recipe. Weights are tied here and nowhere else."""
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -34,23 +35,25 @@ class Model(nn.Module):
 
     def loss(self, batch: Batch) -> LossReport:
         """All objectives' losses and metrics; the encoder runs once where they look at the same batch."""
-        encoder = SharedPass(self.encoder)
+        encoder = cast(Encoder, SharedPass(self.encoder))
         report = LossReport()
         for objective in self.recipe.objectives:
-            report = report + objective.loss(self.heads[objective.kind], encoder, batch)  # type: ignore[arg-type]
+            report = report + objective.loss(self.heads[objective.kind], encoder, batch)
         return report
 
     def auxiliary_loss(self) -> Tensor | None:
         """What parts themselves ask to be made small, e.g. learned spans."""
-        parts = [part for part in self.modules() if part is not self and hasattr(part, "auxiliary_loss")]
-        losses = [part.auxiliary_loss() for part in parts]
+        losses = [ask() for ask in self._asked("auxiliary_loss")]
         return torch.stack(losses).sum() if losses else None
 
     def after_step(self) -> None:
         """Let parts put themselves right after an optimiser step, e.g. clamp."""
-        for part in self.modules():
-            if part is not self and hasattr(part, "after_step"):
-                part.after_step()
+        for put_right in self._asked("after_step"):
+            put_right()
+
+    def _asked(self, method: str) -> list[Callable[[], Any]]:
+        """That method of every part that carries it."""
+        return [getattr(part, method) for part in self.modules() if part is not self and hasattr(part, method)]
 
 
 class SharedPass:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, overload
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -93,13 +93,27 @@ class Pretrained:
         total.update((self.tokenizer.digest if self.tokenizer else "").encode())
         return total.hexdigest()
 
-    @overload
-    def encode(self, texts: str, **options: Any) -> np.ndarray: ...
-    @overload
-    def encode(self, texts: Sequence[str], **options: Any) -> np.ndarray: ...
-    def encode(self, texts: str | Sequence[str], **options: Any) -> np.ndarray:
-        """Vectors [texts, width]; of a single text [width]. The options are those of `encode_report`."""
-        encoding = self.encode_report([texts] if isinstance(texts, str) else texts, **options)
+    def encode(
+        self,
+        texts: str | Sequence[str],
+        *,
+        pooling: TokenPooling | None = None,
+        layers: Layers | None = None,
+        normalize: bool | None = None,
+        max_length: int | None = None,
+        batch_tokens: int = BATCH_TOKENS,
+        progress: bool | None = None,
+    ) -> np.ndarray:
+        """Vectors [texts, width], or [width] of a single text; warns of what was cut. Options as in `encode_report`."""
+        encoding = self.encode_report(
+            [texts] if isinstance(texts, str) else texts,
+            pooling=pooling,
+            layers=layers,
+            normalize=normalize,
+            max_length=max_length,
+            batch_tokens=batch_tokens,
+            progress=progress,
+        )
         if encoding.num_truncated:
             told = f"{encoding.num_truncated:,} of {len(encoding.vectors):,} texts were too long and were cut: "
             warnings.warn(f"{told}{encoding.num_cut:,} tokens are lost", TruncationWarning, stacklevel=2)
@@ -118,8 +132,8 @@ class Pretrained:
     ) -> Encoding:
         """Vectors, and what was cut. What is not chosen is as the folder says, else the mean over the last layer.
 
-        Texts longer than `max_length`, or else than the limit that the folder states, are cut and counted; where neither
-        says anything, a text longer than the model can take is refused.
+        Texts longer than `max_length`, or else than the limit that the folder states, are cut and counted; where
+        neither says anything, a text longer than the model can take is refused.
         """
         tokenizer = self._need_tokenizer()
         how = self._pooling(pooling, layers, normalize)
@@ -215,12 +229,13 @@ class Pretrained:
             raise self._too_long("the text", len(tokens))
         return tokens
 
-    def _run(self, tokens: Tokens, **options: bool) -> Encoded:
+    def _run(self, tokens: Tokens, keep_layers: bool = False, keep_attention: bool = False) -> Encoded:
         if not len(tokens):
             raise InputError("there are no tokens")
         fields = {"tokens": Ragged.of([tokens.ids]), "segments": Ragged.of([tokens.segments])}
         read = self.recipe.encoder.embeddings.fields
-        return self.model.encoder(Batch({name: fields[name] for name in fields if name in read}), **options)
+        batch = Batch({name: fields[name] for name in fields if name in read})
+        return self.model.encoder(batch, keep_layers=keep_layers, keep_attention=keep_attention)
 
     def _head(self, kind: str, verb: str, classes: str) -> nn.Module:
         if kind not in self.model.heads:

@@ -1,4 +1,4 @@
-"""Recipe: a whole system as a value: tokenizer kind, encoder, objectives. A variant is its parent with fields replaced."""
+"""Recipe: a whole system as a value: tokenizer, encoder, objectives. A variant is its parent with fields replaced."""
 
 from typing import Annotated, Literal
 

@@ -1,5 +1,5 @@
 """The parts. Numbers and already-built sub-parts enter, hidden states leave; no part knows a model.
 
-Axes: B rows, T tokens of all rows (flat), L longest row, H width, N heads, D width of a head, V vocabulary, P predictions.
+Axes: B rows, T tokens of all rows (flat), L longest row, H width, N heads, D head width, V vocabulary, P predictions.
 A part may carry `auxiliary_loss()` and `after_step()`; the model calls them (see models/model.py).
 """

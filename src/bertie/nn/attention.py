@@ -1,4 +1,4 @@
-"""Attention: query states and key states enter, mixed states leave. Self, cross and two streams are the caller's wiring."""
+"""Attention: query and key states enter, mixed states leave. Self, cross and two streams are the caller's wiring."""
 
 from typing import Literal, Protocol
 

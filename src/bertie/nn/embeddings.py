@@ -3,8 +3,8 @@
 They are a sum of tables, each reading one field. That sum equals one linear layer over the concatenated one-hots.
 """
 
-from collections.abc import Mapping
-from typing import Literal
+from collections.abc import Iterable, Mapping
+from typing import Literal, cast
 
 from pydantic import Field, model_validator
 from torch import Tensor, nn
@@ -39,7 +39,8 @@ class Embeddings(nn.Module):
         self.dropout = nn.Dropout(dropout)
 
     def forward(self, batch: Batch) -> Tensor:
-        first, *others = (table.look_up(batch) for table in self.tables.values())
+        tables = cast(Iterable[Table], self.tables.values())
+        first, *others = (table.look_up(batch) for table in tables)
         for other in others:
             first = first + other
         return self.dropout(self.norm(first))

@@ -12,6 +12,7 @@ class VocabularyHead(nn.Module):
 
     def __init__(self, width: int, size: int, activation: Callable[[Tensor], Tensor], norm_eps: float, tied: bool):
         super().__init__()
+        self.weight: nn.Parameter  # [V, H]
         self.dense = nn.Linear(width, width)
         self.activation = activation
         self.norm = nn.LayerNorm(width, eps=norm_eps)

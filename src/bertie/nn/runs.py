@@ -6,6 +6,7 @@ less than another call of the kernel.
 
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 
 import torch
 from torch import Tensor
@@ -91,7 +92,7 @@ def _bounds(query: list[int], key: list[int]) -> list[int]:
 
 def _stretches(lengths: list[int], bounds: list[int]) -> list[Stretch]:
     stretches, start = [], 0
-    for first, end in zip(bounds, bounds[1:], strict=False):
+    for first, end in pairwise(bounds):
         stretches.append(Stretch(start, tuple(lengths[first:end])))
         start += stretches[-1].total
     return stretches

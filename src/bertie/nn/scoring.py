@@ -1,7 +1,7 @@
 """Scorers: queries, keys and values of flat tokens enter, weighted sums of values leave.
 
-`ReferenceScorer` is written for reading and does everything. `FusedScorer` recognises what torch's fused kernel is good at
-and hands anything else to the reference; the two are tested against each other, forward and backward.
+`ReferenceScorer` is written for reading and does everything. `FusedScorer` recognises what torch's fused kernel is good
+at and hands anything else to the reference; the two are tested against each other, forward and backward.
 """
 
 from typing import Literal

@@ -1,7 +1,7 @@
 """Who may see whom. Frozen values that combine with `&` and `|`; the reference scorer uses only `allows`.
 
-Rows never see each other and padding is never seen: that is the layout's business, not a visibility's. Remembered tokens of
-an earlier call have -1 in every field but `positions`.
+Rows never see each other and padding is never seen: that is the layout's business. Remembered tokens
+of an earlier call have -1 in every field but `positions`.
 """
 
 from typing import Annotated, Literal, Protocol
@@ -26,10 +26,10 @@ class Visibility(Spec):
     def __and__(self, other: "Visibility") -> "Visibility":
         if isinstance(self, Full):
             return other
-        return self if isinstance(other, Full) else And(parts=(self, other))
+        return self if isinstance(other, Full) else And(parts=(self, other))  # type: ignore[arg-type]
 
     def __or__(self, other: "Visibility") -> "Visibility":
-        return Full() if isinstance(self, Full) or isinstance(other, Full) else Or(parts=(self, other))
+        return Full() if isinstance(self, Full) or isinstance(other, Full) else Or(parts=(self, other))  # type: ignore[arg-type]
 
 
 class Full(Visibility):

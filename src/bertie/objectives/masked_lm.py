@@ -12,7 +12,7 @@ from bertie.batch import Batch, Places, Sample
 from bertie.data.masking import Chooser, EachToken, Replacement
 from bertie.data.shapes import SampleShape, Segments
 from bertie.errors import TokenizerError
-from bertie.nn.encoder import EncoderSpec
+from bertie.nn.encoder import Encoder, EncoderSpec
 from bertie.nn.feed_forward import ACTIVATIONS, ActivationName
 from bertie.nn.heads import VocabularyHead
 from bertie.nn.initial import initialised
@@ -48,7 +48,7 @@ class MaskedLM(Objective):
     def ties(self) -> Mapping[str, str]:
         return {"weight": "embeddings.tables.tokens.weight"} if self.tied else {}
 
-    def loss(self, owned: nn.Module, encoder: nn.Module, batch: Batch) -> LossReport:
+    def loss(self, owned: nn.Module, encoder: Encoder, batch: Batch) -> LossReport:
         states = encoder(batch).states.values
         logits = owned(states[batch.tensor("masked")])  # [P, V]: the vocabulary only where something is predicted
         targets = batch.tensor("masked_targets")

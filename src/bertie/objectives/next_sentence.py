@@ -7,7 +7,7 @@ from torch import nn
 
 from bertie.batch import Batch
 from bertie.data.shapes import Pairs
-from bertie.nn.encoder import EncoderSpec
+from bertie.nn.encoder import Encoder, EncoderSpec
 from bertie.nn.heads import Classifier
 from bertie.nn.initial import initialised
 from bertie.objectives.objective import Objective, Vocabulary
@@ -23,7 +23,7 @@ class NextSentence(Objective):
     def build(self, encoder: EncoderSpec, vocabulary: Vocabulary) -> Classifier:
         return initialised(Classifier(encoder.width, 2), encoder.initial_std)
 
-    def loss(self, owned: nn.Module, encoder: nn.Module, batch: Batch) -> LossReport:
+    def loss(self, owned: nn.Module, encoder: Encoder, batch: Batch) -> LossReport:
         logits = owned(encoder.pool(encoder(batch).states))
         targets = batch.tensor("partner")
         losses = F.cross_entropy(logits, targets, reduction="none")

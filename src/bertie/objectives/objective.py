@@ -11,6 +11,7 @@ import numpy as np
 from torch import nn
 
 from bertie.batch import Batch, Sample
+from bertie.nn.encoder import Encoder
 from bertie.objectives.report import LossReport
 from bertie.spec import Spec
 
@@ -42,5 +43,5 @@ class Objective(Spec):
         """Parameters of the owned module that are the encoder's own: owned name -> encoder name."""
         return {}
 
-    def loss(self, owned: nn.Module, encoder: nn.Module, batch: Batch) -> LossReport:
+    def loss(self, owned: nn.Module, encoder: Encoder, batch: Batch) -> LossReport:
         raise NotImplementedError

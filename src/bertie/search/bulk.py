@@ -13,7 +13,7 @@ import numpy as np
 from bertie.errors import InputError, UserError
 from bertie.search.spool import Journal, Setting, Spool
 from bertie.search.vector_files import VectorFile
-from bertie.text.files import TextReader, TextSource
+from bertie.text.files import TextReader, TextRecord, TextSource
 
 # Enough texts for an encoder to sort by length; few enough that a kill costs little.
 CHUNK_TEXTS = 4096
@@ -162,10 +162,9 @@ class _Run:
         self._skip(reader, digest)
         begin = mark = time.perf_counter()
         self._tell(reader, 0.0)
-        for texts in _chunks(reader):
-            encoding = self.encode(texts)
-            if len(encoding.vectors) != len(texts):
-                raise ValueError(f"the encoder gave {len(encoding.vectors)} vectors for {len(texts)} texts")
+        for records in _chunks(reader):
+            texts = [record.text for record in records]
+            encoding = self._encode(texts, records[0].line, records[-1].line)
             now = time.perf_counter()
             digest.add(texts)
             self._append(encoding, len(texts), digest.text, now - mark)
@@ -178,7 +177,8 @@ class _Run:
 
     def finish(self) -> None:
         finishing = self.journal.model_copy(update={"state": "finishing"})
-        self.spool.write_journal(finishing)
+        with self.spool.guard(finishing.num_texts):
+            self.spool.write_journal(finishing)
         self.journal = finishing
         if not self.target.with_text:
             self.target.finish(self.spool, self.journal, None)
@@ -218,6 +218,17 @@ class _Run:
             self._refuse(
                 self.journal, [f"its first {self.journal.num_texts:,} texts are not those of the input{earlier}"]
             )
+
+    def _encode(self, texts: list[str], first: int, last: int) -> Encoding:
+        try:
+            encoding = self.encode(texts)
+        except InputError as error:
+            # The encoder counts in its own list; only here is it known where that stands in the file.
+            where = f"{self.source.name}, in lines {first} to {last} (text 0 to {len(texts) - 1})"
+            raise InputError(error.what, where=where, hint=error.hint) from error
+        if len(encoding.vectors) != len(texts):
+            raise ValueError(f"the encoder gave {len(encoding.vectors)} vectors for {len(texts)} texts")
+        return encoding
 
     def _append(self, encoding: Encoding, num_texts: int, digest: str, seconds: float) -> None:
         vectors, done = self.target.convert(encoding.vectors), self.journal
@@ -282,14 +293,14 @@ class _TextDigest:
         return self._state.hexdigest()
 
 
-def _chunks(reader: TextReader) -> Iterator[list[str]]:
-    texts: list[str] = []
+def _chunks(reader: TextReader) -> Iterator[list[TextRecord]]:
+    records: list[TextRecord] = []
     num_characters = 0
     for record in reader:
-        texts.append(record.text)
+        records.append(record)
         num_characters += len(record.text)
-        if len(texts) >= CHUNK_TEXTS or num_characters >= CHUNK_CHARACTERS:
-            yield texts
-            texts, num_characters = [], 0
-    if texts:
-        yield texts
+        if len(records) >= CHUNK_TEXTS or num_characters >= CHUNK_CHARACTERS:
+            yield records
+            records, num_characters = [], 0
+    if records:
+        yield records

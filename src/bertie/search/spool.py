@@ -105,8 +105,7 @@ class Spool:
             self.write_journal(after)
 
     def write_journal(self, journal: Journal) -> None:
-        with self.guard(journal.num_texts):
-            replace_file(self.journal_path, lambda file: file.write(journal.model_dump_json(indent=2).encode()))
+        replace_file(self.journal_path, lambda file: file.write(journal.model_dump_json(indent=2).encode()))
 
     def read_rows(self, start: int, count: int, width: int) -> np.ndarray:
         values = np.fromfile(self.part, self.dtype, count=count * width, offset=self._offset(start, width))

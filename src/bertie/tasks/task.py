@@ -6,6 +6,7 @@ from typing import Any
 from torch import nn
 
 from bertie.batch import Batch, Sample
+from bertie.nn.encoder import Encoder
 from bertie.objectives.objective import Objective
 
 
@@ -14,7 +15,7 @@ class Task(Objective):
         """A row of the user's file, already tokenised by name, becomes a sample with its targets."""
         raise NotImplementedError
 
-    def answers(self, owned: nn.Module, encoder: nn.Module, batch: Batch) -> Sequence[Any]:
+    def answers(self, owned: nn.Module, encoder: Encoder, batch: Batch) -> Sequence[Any]:
         """One answer a row, in the user's terms: labels, tags of words, spans of characters."""
         raise NotImplementedError
 

@@ -30,7 +30,7 @@ def longest_first(first: int, second: int, room: int) -> tuple[int, int]:
 def truncate_flat(
     ids: np.ndarray, lengths: np.ndarray, max_length: int | None, num_before: int, num_after: int, side: str = "right"
 ) -> FlatIds:
-    """Cut each row of `ids` [T] to max_length, but not its `num_before` leading and `num_after` closing special tokens."""
+    """Cut rows of `ids` [T] to max_length, sparing `num_before` special tokens at the start and `num_after` at the end."""
     ids = ids.astype(np.int64, copy=False)
     lengths = lengths.astype(np.int64, copy=False)
     nothing = np.zeros(len(lengths), dtype=np.int64)
