@@ -35,10 +35,25 @@ VERBS = {
         "Turn every text of a file into a vector.",
         "bertie embed my-model texts.txt --out vectors.npy",
     ),
+    "fill": Verb(
+        "bertie.cli.fill:fill",
+        "Guess the missing words of a sentence.",
+        'bertie fill my-model "Paris is the [MASK] of France."',
+    ),
+    "inspect": Verb(
+        "bertie.cli.inspect:inspect",
+        "Look into a model: parameters by part.",
+        "bertie inspect params --recipe bert --size base",
+    ),
     "machine": Verb(
         "bertie.cli.machine:machine",
         "Show the machine and how fast each precision runs on it.",
         "bertie machine --json",
+    ),
+    "recipes": Verb(
+        "bertie.cli.recipes:recipes",
+        "List the recipes and their sizes.",
+        "bertie recipes",
     ),
 }
 

@@ -16,8 +16,8 @@ from bertie.search.vector_files import VectorFile
 from bertie.text.files import TextReader, TextRecord, TextSource
 
 # Enough texts for an encoder to sort by length; few enough that a kill costs little.
-CHUNK_TEXTS = 4096
-CHUNK_CHARACTERS = 1_000_000
+CHUNK_TEXTS = 2048
+CHUNK_CHARACTERS = 300_000
 
 
 class Encoding(Protocol):

@@ -14,7 +14,7 @@ from bertie.errors import TokenizerError
 from bertie.text.pipeline import PipelineTokenizer
 from bertie.text.settings import Settings, read_json, read_settings
 from bertie.text.unigram import SentencePieceTokenizer
-from bertie.text.vocabulary import add_stated, byte_bpe_tokenizer, wordpiece_tokenizer
+from bertie.text.vocabulary import add_stated, byte_bpe_tokenizer, set_frame, special_names, wordpiece_tokenizer
 
 # In the order of trust: a complete pipeline first, then vocabularies that leave the rest to convention.
 FILES = ("tokenizer.json", "vocab.txt", "vocab.json", "merges.txt", "spiece.model")
@@ -107,6 +107,9 @@ def from_json(path: Path, settings: Settings) -> PipelineTokenizer:
             hint="the file is broken, or was written by a newer version of `tokenizers`",
         ) from error
     add_stated(pipeline, replace(settings, where=str(path)))
+    if settings.names_a_class and "handle_chinese_chars" in (content.get("normalizer") or {}):
+        # `transformers` frames such a text by the names in the settings, whatever the file says.
+        set_frame(pipeline, special_names(pipeline.get_vocab(with_added_tokens=True), settings, required=False))
     return PipelineTokenizer(pipeline, settings)
 
 

@@ -30,7 +30,7 @@ def longest_first(first: int, second: int, room: int) -> tuple[int, int]:
 def truncate_flat(
     ids: np.ndarray, lengths: np.ndarray, max_length: int | None, num_before: int, num_after: int, side: str = "right"
 ) -> FlatIds:
-    """Cut rows of `ids` [T] to max_length, sparing `num_before` special tokens at the start and `num_after` at the end."""
+    """Cut rows of `ids` [T] to max_length, never the `num_before` and `num_after` special tokens at their two ends."""
     ids = ids.astype(np.int64, copy=False)
     lengths = lengths.astype(np.int64, copy=False)
     nothing = np.zeros(len(lengths), dtype=np.int64)

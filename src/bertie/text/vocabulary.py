@@ -122,19 +122,27 @@ def finish(
         # A byte-level mask stands for a piece with its space, so it takes the space before it along.
         takes_space = byte_level and key == "mask_token"
         pipeline.add_special_tokens([AddedToken(name, special=True, normalized=False, lstrip=takes_space)])
-    first, separator = names.get("cls_token"), names.get("sep_token")
-    stages: list[processors.PostProcessor] = []
-    if first is not None and separator is not None:
-        between = f"{separator}:0 {separator}:0" if byte_level else f"{separator}:0"
-        template = processors.TemplateProcessing(
-            single=f"{first}:0 $A:0 {separator}:0",
-            pair=f"{first}:0 $A:0 {between} $B:{pair_type} {separator}:{pair_type}",
-            special_tokens=[(name, pipeline.token_to_id(name)) for name in (first, separator)],
-        )
-        stages = [processors.ByteLevel(trim_offsets=trim_offsets), template] if byte_level else [template]
-    if stages:
-        pipeline.post_processor = stages[0] if len(stages) == 1 else processors.Sequence(stages)
+    set_frame(pipeline, names, pair_type, trim_offsets)
     return PipelineTokenizer(pipeline, settings)
+
+
+def set_frame(
+    pipeline: Tokenizer, names: Mapping[str, str], pair_type: int = 1, trim_offsets: bool | None = None
+) -> None:
+    """Put the first token and separators around each text; nothing where the tokenizer lacks one of the two."""
+    first, separator = names.get("cls_token"), names.get("sep_token")
+    if first is None or separator is None:
+        return
+    byte_level = trim_offsets is not None
+    between = f"{separator}:0 {separator}:0" if byte_level else f"{separator}:0"
+    template = processors.TemplateProcessing(
+        single=f"{first}:0 $A:0 {separator}:0",
+        pair=f"{first}:0 $A:0 {between} $B:{pair_type} {separator}:{pair_type}",
+        special_tokens=[(name, pipeline.token_to_id(name)) for name in (first, separator)],
+    )
+    if byte_level:
+        template = processors.Sequence([processors.ByteLevel(trim_offsets=trim_offsets), template])
+    pipeline.post_processor = template
 
 
 def add_stated(pipeline: Tokenizer, settings: Settings) -> None:

@@ -1,0 +1,61 @@
+"""Parameter counts by part: a model enters, a table with both of the field's usual sums leaves.
+
+Papers count either matrices, tables and norms alone, or those with biases and pooler; heads come on top.
+"""
+
+from dataclasses import dataclass
+
+import torch
+
+from bertie.models.model import Model
+from bertie.models.recipe import Recipe
+
+# The first pattern found in a parameter's name decides; biases of norms count as norms.
+PARTS = (
+    ("encoder.pooler.", "pooler"),
+    ("norm.", "layer norms"),
+    (".bias", "biases"),
+    ("encoder.embeddings.", "embeddings"),
+    (".feed_forward.", "feed-forward"),
+    (".mixer.", "attention"),
+    (".cross.", "attention"),
+)
+BARE = ("embeddings", "attention", "layer norms", "feed-forward", "other")
+
+
+@dataclass(frozen=True)
+class ParameterCounts:
+    parts: dict[str, int]  # of the encoder
+    heads: dict[str, int]
+
+    @property
+    def without_biases(self) -> int:
+        """Tables, matrices and norms: no biases, no pooler, no heads."""
+        return sum(count for part, count in self.parts.items() if part in BARE)
+
+    @property
+    def encoder(self) -> int:
+        """Everything of the encoder, biases and pooler included."""
+        return sum(self.parts.values())
+
+    @property
+    def total(self) -> int:
+        return self.encoder + sum(self.heads.values())
+
+
+def count_parameters(model: Model) -> ParameterCounts:
+    """Tied weights are one parameter and count once, where the encoder has them."""
+    parts = dict.fromkeys((*BARE, "biases", "pooler"), 0)
+    heads: dict[str, int] = dict.fromkeys(model.heads, 0)
+    for name, parameter in model.named_parameters():
+        if name.startswith("heads."):
+            heads[name.split(".")[1]] += parameter.numel()
+        else:
+            parts[next((part for pattern, part in PARTS if pattern in name), "other")] += parameter.numel()
+    return ParameterCounts({part: count for part, count in parts.items() if count}, heads)
+
+
+def count_recipe(recipe: Recipe) -> ParameterCounts:
+    """Without allocating a single weight."""
+    with torch.device("meta"):
+        return count_parameters(Model(recipe))

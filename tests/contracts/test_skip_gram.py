@@ -1,0 +1,3 @@
+from tests.contracts.planted import X
+def test_x() -> None:
+    assert X
