@@ -1,3 +1,5 @@
 from tests.contracts.planted import X
+
+
 def test_x() -> None:
     assert X

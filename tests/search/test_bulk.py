@@ -16,6 +16,7 @@ import pytest
 import bertie.search.bulk
 from bertie.errors import InputError, SpecError, UserError
 from bertie.search.bulk import EmbedInterrupted, EmbedProgress, EmbedReport, Encode, embed_file
+from bertie.search.spool import Journal, Spool
 from bertie.search.vector_files import VectorFile
 from bertie.text.files import TextSource
 
@@ -291,6 +292,22 @@ def test_ctrl_c_says_what_is_safe_and_the_run_goes_on(source: Path, tmp_path: Pa
     with pytest.raises(EmbedInterrupted, match="stopped; 40 texts are safe, and the same command continues there"):
         run(source, tmp_path / "v.npy", Failing(4, KeyboardInterrupt()))
     assert run(source, tmp_path / "v.npy").num_resumed == 40
+
+
+def test_an_interrupt_just_after_a_chunk_was_written_does_not_lose_it(
+    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = Spool.append
+
+    def append(spool: Spool, rows: np.ndarray, before: Journal, after: Journal) -> None:
+        real(spool, rows, before, after)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Spool, "append", append)
+    with pytest.raises(EmbedInterrupted, match="stopped; 10 texts are safe"):
+        run(source, tmp_path / "v.npy")
+    monkeypatch.setattr(Spool, "append", real)
+    assert run(source, tmp_path / "v.npy").num_resumed == 10
 
 
 def test_two_runs_do_not_write_the_same_file(source: Path, tmp_path: Path) -> None:

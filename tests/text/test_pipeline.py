@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from tokenizers import AddedToken
 
 from bertie.errors import InputError, TokenizerError
 from bertie.text.pipeline import PipelineTokenizer
@@ -131,6 +132,12 @@ def test_a_byte_level_mask_takes_its_space(byte_level: PipelineTokenizer) -> Non
     tokens = byte_level.encode("the <mask> cat")
     assert byte_level.token_of(tokens.ids[1]) != "Ġ"
     assert "Ġ" not in [byte_level.token_of(id) for id in tokens.ids]
+
+
+def test_a_stated_mask_keeps_its_own_way(byte_bpe: tuple[dict[str, int], list[str]]) -> None:
+    settings = Settings(names={"mask_token": "<mask>"}, added=((None, AddedToken("<mask>", special=True)),))
+    tokenizer = byte_bpe_tokenizer(byte_bpe[0], [], settings=settings)
+    assert [tokenizer.token_of(id) for id in tokenizer.encode("a <mask>").ids[1:-1]] == ["a", "Ġ", "<mask>"]
 
 
 def test_byte_level_text_survives(byte_level: PipelineTokenizer) -> None:

@@ -199,5 +199,7 @@ def test_a_real_model_against_transformers(
         found = real.encode(text)
         assert found.ids.tolist() == expected["input_ids"], text
         if "`" not in text:
-            spans = [text[slice(*span)].strip() for span in expected["offset_mapping"]]
-            assert [text[slice(*span)] for span in found.offsets.tolist()] == spans, text
+            # A lone space mark covers nothing here, and the next character there.
+            lone = found.ids == real.id_of("▁")
+            spans = [text[slice(*span)].strip() for span in np.array(expected["offset_mapping"])[~lone]]
+            assert [text[slice(*span)] for span in found.offsets[~lone]] == spans, text

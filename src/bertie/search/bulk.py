@@ -98,18 +98,16 @@ def embed_file(
             try:
                 run.embed(reader)
                 run.finish()
-            except KeyboardInterrupt:
-                again = "with the same input " if source.is_stdin else ""
-                raise EmbedInterrupted(
-                    f"stopped; {run.journal.num_texts:,} texts are safe, and the same command {again}continues there"
-                ) from None
-            finally:
+            except BaseException as error:
                 run.tidy()
+                if isinstance(error, KeyboardInterrupt):
+                    raise EmbedInterrupted(run.farewell()) from None
+                raise
             return run.report(reader)
 
 
 class _Run:
-    """One run. `journal` is always what the disk holds too."""
+    """One run. `journal` is the last that was written, or an empty one."""
 
     def __init__(
         self,
@@ -186,9 +184,15 @@ class _Run:
         with self.source.read() as reader:
             self.target.finish(self.spool, self.journal, self._same_texts(reader))
 
+    def farewell(self) -> str:
+        # From the disk: an interrupt may come between the write and our own note of it.
+        safe = self.spool.read_journal() or Journal(source="", settings={})
+        again = "with the same input " if self.source.is_stdin else ""
+        return f"stopped; {safe.num_texts:,} texts are safe, and the same command {again}continues there"
+
     def tidy(self) -> None:
-        """A run that got nowhere leaves no files."""
-        if self.journal.width is None:
+        """A run that got nowhere leaves no files. The journal comes with the first safe chunk."""
+        if not self.spool.journal_path.exists():
             self.spool.remove()
 
     def report(self, reader: TextReader) -> EmbedReport:

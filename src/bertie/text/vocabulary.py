@@ -118,7 +118,10 @@ def finish(
     byte_level = trim_offsets is not None
     names = special_names(pipeline.get_vocab(with_added_tokens=True), settings, required=not byte_level)
     add_stated(pipeline, settings)
+    marked = {token.content for token in pipeline.get_added_tokens_decoder().values()}
     for key, name in names.items():
+        if name in marked:
+            continue
         # A byte-level mask stands for a piece with its space, so it takes the space before it along.
         takes_space = byte_level and key == "mask_token"
         pipeline.add_special_tokens([AddedToken(name, special=True, normalized=False, lstrip=takes_space)])
@@ -140,9 +143,9 @@ def set_frame(
         pair=f"{first}:0 $A:0 {between} $B:{pair_type} {separator}:{pair_type}",
         special_tokens=[(name, pipeline.token_to_id(name)) for name in (first, separator)],
     )
-    if byte_level:
-        template = processors.Sequence([processors.ByteLevel(trim_offsets=trim_offsets), template])
-    pipeline.post_processor = template
+    pipeline.post_processor = (
+        processors.Sequence([processors.ByteLevel(trim_offsets=trim_offsets), template]) if byte_level else template
+    )
 
 
 def add_stated(pipeline: Tokenizer, settings: Settings) -> None:

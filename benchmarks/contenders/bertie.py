@@ -1,0 +1,30 @@
+"""bertie as a user calls it. Settings: batch_tokens."""
+
+import os
+from collections.abc import Sequence
+from importlib.metadata import version
+
+import numpy as np
+import torch
+
+import bertie
+from benchmarks.contenders.minilm import FOLDER, LIMIT
+from benchmarks.contenders.protocol import serve
+
+
+class WithBertie:
+    def __init__(self) -> None:
+        torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
+        self.versions = {name: version(name) for name in ("bertie", "torch")}
+        self.model = bertie.load(FOLDER)
+
+    def embed(self, texts: Sequence[str], settings: dict[str, int]) -> np.ndarray:
+        return self.model.encode_report(texts, progress=False, **settings).vectors
+
+    def lengths(self, texts: Sequence[str]) -> np.ndarray:
+        assert self.model.tokenizer is not None
+        return self.model.tokenizer.encode_ids(texts, max_length=LIMIT).lengths
+
+
+if __name__ == "__main__":
+    serve(WithBertie)

@@ -1,0 +1,61 @@
+"""The float32 peak: a request enters, the fastest matrix product among the model's own shapes leaves.
+
+Both ways that torch has are tried: its BLAS, and oneDNN with a weight packed beforehand.
+"""
+
+import os
+import time
+from collections.abc import Callable, Iterator
+
+import torch
+import torch.nn.functional as F
+
+from benchmarks.contenders.minilm import PRODUCTS
+from benchmarks.contenders.protocol import Answer, answer_requests
+
+NUM_TOKENS = (512, 1024, 2048, 4096)
+SECONDS = 0.1  # for each product
+
+
+def products() -> Iterator[tuple[str, int, Callable[[], torch.Tensor]]]:
+    """Name, operations and the product itself."""
+    for num_tokens in NUM_TOKENS:
+        for inputs, outputs in PRODUCTS:
+            states, weight, bias = torch.randn(num_tokens, inputs), torch.randn(outputs, inputs), torch.randn(outputs)
+            shape, operations = f"[{num_tokens}, {inputs}] x [{inputs}, {outputs}]", 2 * num_tokens * inputs * outputs
+            yield f"{shape} BLAS", operations, lambda s=states, w=weight, b=bias: F.linear(s, w, b)
+            if torch.backends.mkldnn.is_available():
+                packed = torch.ops.mkldnn._reorder_linear_weight(weight, num_tokens)
+                yield (
+                    f"{shape} oneDNN",
+                    operations,
+                    lambda s=states, w=packed, b=bias: torch.ops.mkldnn._linear_pointwise(s, w, b, "none", [], ""),
+                )
+
+
+def measure(run: Callable[[], torch.Tensor]) -> float:
+    """Seconds of the fastest call."""
+    run()
+    best, end = float("inf"), time.perf_counter() + SECONDS
+    while (start := time.perf_counter()) < end:
+        run()
+        best = min(best, time.perf_counter() - start)
+    return best
+
+
+def make() -> tuple[dict[str, str], Callable[[Answer], Answer]]:
+    torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
+    torch.manual_seed(0)
+    known = list(products())
+
+    @torch.inference_mode()
+    def answer(request: Answer) -> Answer:
+        speeds = {name: operations / measure(run) for name, operations, run in known}
+        best = max(speeds, key=lambda name: speeds[name])
+        return {"flops": speeds[best], "product": best, "all": speeds}
+
+    return {"torch": torch.__version__}, answer
+
+
+if __name__ == "__main__":
+    answer_requests(make)

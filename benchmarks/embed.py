@@ -1,0 +1,252 @@
+"""Speed of embedding real text: bertie beside its peers, interleaved in one run. Prints figures; `--json` keeps them.
+
+Run as `.venv/bin/python benchmarks/embed.py`. README.md in this folder says what is measured and how to read it.
+"""
+
+import argparse
+import contextlib
+import json
+import os
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+import numpy as np
+import torch
+
+from benchmarks.contenders.minilm import NAME, attention_operations, linear_operations
+from benchmarks.environment import ROOT, peers_python
+from benchmarks.figures import LOWEST_COSINE, OURS, REFERENCE, Speed, judge, lowest_cosine, paired_ratio
+from benchmarks.load import load_warning
+from benchmarks.lock import only_one
+from benchmarks.texts import mixed_texts
+from benchmarks.worker import Settings, Worker
+from bertie.errors import UserError
+from bertie.machine import cpu_name, num_cores
+
+BATCH_SIZES = (8, 16, 32, 64)
+STREAMED = [{"batch_size": size, "streams": streams} for streams in (1, 2) for size in BATCH_SIZES]
+
+
+@dataclass(frozen=True)
+class Entrant:
+    """A contender's module, and what to try before the rounds."""
+
+    module: str
+    settings: Sequence[Settings]
+
+
+ENTRANTS = {
+    REFERENCE: Entrant("sentence_transformers", [{"batch_size": size} for size in BATCH_SIZES]),
+    "ONNX Runtime": Entrant("onnx_runtime", STREAMED),
+    "OpenVINO": Entrant("openvino", STREAMED),
+    OURS: Entrant("bertie", [{"batch_tokens": tokens} for tokens in (1024, 2048, 4096)]),
+}
+PEAK = "peak"
+TRIALS = 2  # runs of each setting before the rounds; the first of them also warms up
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    options = parse(words)
+    try:
+        with only_one():
+            warning = load_warning(os.getloadavg()[0])
+            if warning:
+                say(f"warning: {warning}")
+            return run(options, warning)
+    except UserError as error:
+        say(f"error: {error}")
+        return 2
+
+
+def parse(words: Sequence[str] | None) -> argparse.Namespace:
+    shared = Path(os.environ.get("BERTIE_SHARED", ROOT.parent / "shared"))
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--texts", type=positive, default=1200, help="how many texts (default 1200)")
+    parser.add_argument("--rounds", type=positive, default=5, help="turns of every contender (default 5)")
+    parser.add_argument("--threads", type=positive, default=2, help="of every contender (default 2)")
+    parser.add_argument(
+        "--data", type=Path, default=shared / "data", help="folder with stsb, sst2 and en_wiki.jsonl.gz"
+    )
+    parser.add_argument(
+        "--peers-python", default=os.environ.get("BERTIE_PEERS_PYTHON"), help="use this Python for the peers"
+    )
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write all figures to this file")
+    parser.add_argument("--strict", action="store_true", help="exit with 1 when a bar is broken")
+    return parser.parse_args(words)
+
+
+def positive(word: str) -> int:
+    number = int(word)
+    if number < 1:
+        raise argparse.ArgumentTypeError("must be at least 1")
+    return number
+
+
+def say(line: str) -> None:
+    """Progress goes to stderr: stdout has the figures alone."""
+    print(line, file=sys.stderr, flush=True)
+
+
+def run(options: argparse.Namespace, warning: str | None) -> int:
+    texts = mixed_texts(options.data, options.texts)
+    with contextlib.ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="bertie-benchmark-")))
+        every, some = folder / "texts.json", folder / "some.json"
+        every.write_text(json.dumps(texts), encoding="utf-8")
+        some.write_text(json.dumps(texts[: max(50, len(texts) // 4)]), encoding="utf-8")
+        workers = stack.enter_context(started(options, folder))
+        chosen = {name: choose(workers[name], entrant, some) for name, entrant in ENTRANTS.items()}
+        say("warm-up on all texts")
+        vectors = {}
+        for name, (settings, _) in chosen.items():
+            workers[name].ask({"texts": str(every), "settings": settings, "save": str(folder / f"{name}.npy")})
+            vectors[name] = np.load(folder / f"{name}.npy")
+        turns = interleave(workers, {name: settings for name, (settings, _) in chosen.items()}, every, options.rounds)
+        versions = {name: worker.versions for name, worker in workers.items()}
+    cosines = {name: lowest_cosine(vectors[name], vectors[REFERENCE]) for name in ENTRANTS}
+    results = summarise(options, turns, cosines)
+    results |= {
+        "settings": {name: settings for name, (settings, _) in chosen.items()},
+        "tried": {name: tried for name, (_, tried) in chosen.items()},
+        "versions": versions,
+        "warning": warning,
+        "turns": turns,
+    }
+    print(describe(results))
+    if options.json:
+        options.json.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
+    wrong = [name for name, cosine in cosines.items() if not cosine >= LOWEST_COSINE]
+    if wrong:
+        say(f"error: the vectors of {', '.join(wrong)} differ: cosine below {LOWEST_COSINE}, the speeds mean nothing")
+        return 1
+    return 1 if options.strict and not all(bar["holds"] for bar in results["bars"]) else 0
+
+
+@contextlib.contextmanager
+def started(options: argparse.Namespace, folder: Path) -> Iterator[dict[str, Worker]]:
+    """One worker a contender, all with the same environment, all stopped."""
+    python = peers_python(options.peers_python)
+    threads = str(options.threads)
+    environment = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "RAYON_NUM_THREADS"), threads)
+    environment |= {"TOKENIZERS_PARALLELISM": "true", "HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1"}
+    workers: dict[str, Worker] = {}
+    modules = {name: entrant.module for name, entrant in ENTRANTS.items()} | {PEAK: "gemm"}
+    try:
+        for name, module in modules.items():
+            say(f"starting {name}")
+            own = Path(sys.executable) if name in (OURS, PEAK) else python
+            log = folder / f"{module}.log"
+            workers[name] = Worker(name, own, f"benchmarks.contenders.{module}", environment, log)
+        yield workers
+    finally:
+        for worker in workers.values():
+            worker.close()
+
+
+def choose(worker: Worker, entrant: Entrant, texts: Path) -> tuple[Settings, list[dict[str, Any]]]:
+    """The fastest setting on a part of the texts, and all that was tried."""
+    tried = []
+    for settings in entrant.settings:
+        answers = [worker.ask({"texts": str(texts), "settings": settings}) for _ in range(TRIALS)]
+        speed = answers[0]["tokens"] / min(answer["seconds"] for answer in answers)
+        tried.append({"settings": settings, "tokens_per_second": speed})
+        say(f"{worker.name}: {in_words(settings)}: {speed:,.0f} tokens/s")
+    best = max(range(len(tried)), key=lambda number: tried[number]["tokens_per_second"])
+    return entrant.settings[best], tried
+
+
+def interleave(
+    workers: dict[str, Worker], settings: dict[str, Settings], texts: Path, num_rounds: int
+) -> dict[str, list[dict[str, Any]]]:
+    """Every contender once a round; the order moves on by one each round, so that none always follows the same."""
+    names = [*settings, PEAK]
+    turns: dict[str, list[dict[str, Any]]] = {name: [] for name in names}
+    for number in range(num_rounds):
+        first = number % len(names)
+        for name in names[first:] + names[:first]:
+            asked = {} if name == PEAK else {"texts": str(texts), "settings": settings[name]}
+            turns[name].append(workers[name].ask(asked))
+        told = ", ".join(f"{name} {turns[name][-1]['seconds']:.2f} s" for name in settings)
+        say(f"round {number + 1}: {told}")
+    return turns
+
+
+def summarise(
+    options: argparse.Namespace, turns: dict[str, list[dict[str, Any]]], cosines: dict[str, float]
+) -> dict[str, Any]:
+    counts = {name: (turns[name][0]["tokens"], turns[name][0]["squares"]) for name in ENTRANTS}
+    if len(set(counts.values())) > 1:
+        raise RuntimeError(f"the contenders counted different tokens, so their speeds cannot be compared: {counts}")
+    tokens, squares = counts[OURS]
+    seconds = {name: [turn["seconds"] for turn in turns[name]] for name in ENTRANTS}
+    speeds = {name: Speed.of(tokens, seconds[name]) for name in ENTRANTS}
+    peak = max(turns[PEAK], key=lambda turn: float(turn["flops"]))
+    linear = linear_operations(tokens)
+    achieved = {"linear": linear, "all": linear + attention_operations(squares)}
+    shares = {kind: operations / min(seconds[OURS]) / peak["flops"] for kind, operations in achieved.items()}
+    foreign = sum(turn.get("foreign", 0.0) for name in ENTRANTS for turn in turns[name])
+    spent = sum(sum(seconds[name]) for name in ENTRANTS)
+    cores = num_cores()
+    return {
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        "machine": {"cpu": cpu_name(), "cores": cores, "threads": options.threads, "torch": torch.__version__},
+        "model": NAME,
+        "texts": options.texts,
+        "tokens": tokens,
+        "rounds": options.rounds,
+        "speeds": {
+            name: {"best": speed.best, "median": speed.middle, "spread": speed.spread} for name, speed in speeds.items()
+        },
+        "cosines": cosines,
+        "paired_ratios": {name: paired_ratio(seconds[OURS], seconds[name]) for name in ENTRANTS if name != OURS},
+        "peak": {"flops": peak["flops"], "product": peak["product"], "tokens_per_second": peak["flops"] * tokens / linear},
+        "share_of_peak": shares,
+        "foreign_load": foreign / (spent * cores),
+        "bars": [
+            {"name": bar.name, "value": bar.value, "must": bar.must, "goal": bar.goal, "holds": bar.holds,
+             "reached": bar.reached, "line": str(bar)}
+            for bar in judge(speeds, shares["all"])
+        ],
+    }  # fmt: skip
+
+
+def describe(results: dict[str, Any]) -> str:
+    machine, peak, shares = results["machine"], results["peak"], results["share_of_peak"]
+    lines = [
+        f"{results['model']}, float32, {machine['threads']} threads, {machine['cpu']}, {machine['cores']} cores",
+        f"{results['texts']:,} texts, {results['tokens']:,} tokens, tokenisation included, {results['rounds']} rounds",
+        "",
+        f"{'':<23}{'tokens/s':>9}{'median':>9}{'spread':>8}  {'lowest cosine':<14} setting",
+    ]
+    for name, speed in results["speeds"].items():
+        lines.append(
+            f"{name:<23}{speed['best']:>9,.0f}{speed['median']:>9,.0f}{speed['spread']:>8.0%}"
+            f"  {results['cosines'][name]:<14.7f} {in_words(results['settings'][name])}"
+        )
+    lines += [
+        "",
+        f"float32 peak {peak['flops'] / 1e9:,.0f} GFLOP/s at {peak['product']}: {peak['tokens_per_second']:,.0f} tokens/s"
+        " if linear layers were all",
+        f"bertie reaches {shares['all']:.2f} of it, {shares['linear']:.2f} counting linear layers alone",
+        "middle of the rounds' own ratios: "
+        + ", ".join(f"{ratio:.2f}x {name}" for name, ratio in results["paired_ratios"].items()),
+        f"others used {results['foreign_load']:.1%} of the processor meanwhile",
+        "",
+        *(bar["line"] for bar in results["bars"]),
+    ]
+    return "\n".join(lines)
+
+
+def in_words(settings: Settings) -> str:
+    return ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in settings.items())
+
+
+if __name__ == "__main__":
+    sys.exit(main())
