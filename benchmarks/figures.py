@@ -47,7 +47,8 @@ class Bar:
 
     def __str__(self) -> str:
         must = "" if self.must is None else f"bar {self.must:.2f}: {'holds' if self.holds else 'BROKEN'}, "
-        return f"{self.name:<36} {self.value:5.2f}   {must}goal {self.goal:.2f}: {'reached' if self.reached else 'not yet'}"
+        goal = f"goal {self.goal:.2f}: {'reached' if self.reached else 'not yet'}"
+        return f"{self.name:<36} {self.value:5.2f}   {must}{goal}"
 
 
 def judge(speeds: Mapping[str, Speed], share_of_peak: float) -> list[Bar]:
@@ -63,7 +64,7 @@ def judge(speeds: Mapping[str, Speed], share_of_peak: float) -> list[Bar]:
 
 
 def paired_ratio(own: Sequence[float], other: Sequence[float]) -> float:
-    """The middle of the rounds' own ratios of speed: neighbours in time, so a machine that changes pace changes both."""
+    """The middle of the rounds' own ratios of speed: where the machine changes its pace, both change."""
     return median(theirs / ours for ours, theirs in zip(own, other, strict=True))
 
 

@@ -1,4 +1,4 @@
-"""Who uses the processor: counters of the operating system enter, seconds leave; None where the system has no such counter."""
+"""Who uses the processor: the system's counters enter, seconds leave; None where it has no such counter."""
 
 import os
 from pathlib import Path

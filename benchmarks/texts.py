@@ -1,6 +1,6 @@
 """Real text of mixed length: the folder with data sets enters, a fixed draw of texts leaves.
 
-A third each are STS-B sentences, SST-2 phrases and Wikipedia paragraphs, headings included: 3 tokens to far over the limit.
+A third each are STS-B sentences, SST-2 phrases and Wikipedia paragraphs with their headings: 3 tokens and up.
 """
 
 import csv

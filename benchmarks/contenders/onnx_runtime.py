@@ -1,4 +1,4 @@
-"""ONNX Runtime in float32 on the fused graph. Settings: batch_size; streams, batches at a time that share the threads."""
+"""ONNX Runtime in float32 on the fused graph. Settings: batch_size; streams, how many batches share the threads."""
 
 import os
 from collections.abc import Sequence

@@ -40,7 +40,7 @@ def answer_requests(make: Callable[[], tuple[dict[str, str], Callable[[Answer], 
 
 
 def serve(make: Callable[[], Contender]) -> None:
-    """Answers {"texts": file, "settings": ..., "save": file or none} with seconds, tokens and the sum of squared lengths."""
+    """Answers {"texts": file, "settings": ..., "save": file or none} with seconds, tokens and squared lengths."""
 
     def prepare() -> tuple[dict[str, str], Callable[[Answer], Answer]]:
         contender = make()

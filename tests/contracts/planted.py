@@ -1,6 +1,6 @@
-"""Planted structure and a tiny training loop: a rule enters, a model that learned it leaves, measured on rows it never saw.
+"""Planted structure and a tiny training loop: a rule enters, a model that learned it leaves, measured on unseen rows.
 
-The loop is the contract in five lines: samples (numpy) -> `Objective.corrupt` -> `collate` -> `Model.loss` -> optimiser.
+The loop is the contract in a line: samples (numpy) -> `Objective.corrupt` -> `collate` -> `Model.loss` -> optimiser.
 """
 
 from collections.abc import Callable, Sequence
@@ -28,10 +28,6 @@ MASK = 0  # the only special id: words are numbered from 1
 Rule = Callable[[np.random.Generator], Sample]
 
 
-def vocabulary_of(num_words: int) -> Vocabulary:
-    return Vocabulary(num_words + 1, mask=MASK, special=frozenset({MASK}))
-
-
 def repeats(num_words: int, period: int, lengths: tuple[int, int]) -> Rule:
     """Random words that come again every `period` tokens: one word alone says nothing about any other."""
 
@@ -54,11 +50,12 @@ def noise(num_words: int, lengths: tuple[int, int]) -> Rule:
 def draw_batch(model: Model, rule: Rule, num_rows: int, seed: Sequence[int]) -> Batch:
     """Rows under a rule, corrupted by all objectives in turn. The same seed gives the same batch."""
     rng = np.random.default_rng(seed)
+    vocabulary = Vocabulary(model.recipe.vocab_size, mask=MASK, special=frozenset({MASK}))
     samples = []
     for _ in range(num_rows):
         sample = rule(rng)
         for objective in model.recipe.objectives:
-            sample = objective.corrupt(sample, model.vocabulary, rng)
+            sample = objective.corrupt(sample, vocabulary, rng)
         samples.append(sample)
     return collate(samples)
 

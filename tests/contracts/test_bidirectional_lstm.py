@@ -1,7 +1,7 @@
-"""A language model of two LSTMs, one each way, from test-only parts: a mixer that remembers, and a residual that adds nothing.
+"""A language model of two LSTMs, one each way, from test-only parts: a mixer that remembers, a residual of none.
 
-One half of the width reads forward and foretells the next token, the other reads backward and foretells the previous one;
-the halves never meet below the head. ELMo, section 3.1.
+One half of the width reads forward and foretells the next token, the other reads backward and foretells the previous
+one; the halves never meet below the head. ELMo, section 3.1.
 """
 
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from typing import Literal
 import numpy as np
 import torch
 import torch.nn.functional as F
-from tests.contracts.planted import draw_batch, measure, noise, repeats, save_and_load, train, vocabulary_of
+from tests.contracts.planted import draw_batch, measure, noise, repeats, save_and_load, train
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
@@ -109,8 +109,10 @@ class TwoDirectionLM(Objective):
         back = np.arange(1, len(tokens) - self.context + 1)
         return {
             **sample,
-            "ahead": Places("tokens", ahead), "ahead_targets": tokens[ahead + 1],
-            "back": Places("tokens", back), "back_targets": tokens[back - 1],
+            "ahead": Places("tokens", ahead),
+            "ahead_targets": tokens[ahead + 1],
+            "back": Places("tokens", back),
+            "back_targets": tokens[back - 1],
         }
 
     def build(self, encoder: EncoderSpec, vocabulary: Vocabulary) -> Classifier:
@@ -152,7 +154,7 @@ def new_model(depth: int = 2) -> Model:
         width=64, embeddings=embeddings, stack=BothWaysStackSpec(depth=depth, block=block), initial_std=0.5
     )
     recipe = BothWaysRecipe(name="both-ways", encoder=encoder, objectives=(TwoDirectionLM(context=2),))
-    return Model.new(recipe, seed=0, vocabulary=vocabulary_of(NUM_WORDS))
+    return Model.new(recipe, seed=0)
 
 
 def test_learns_saves_and_loads(tmp_path: Path) -> None:

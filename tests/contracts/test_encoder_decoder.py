@@ -11,6 +11,7 @@ from typing import Literal
 import numpy as np
 import torch
 import torch.nn.functional as F
+from tests.contracts.planted import Rule, draw_batch, measure, save_and_load, tiny_block, tiny_encoder, train
 from torch import Tensor, nn
 
 from bertie.batch import Batch, Ragged, Sample
@@ -25,7 +26,6 @@ from bertie.nn.visibility import Causal
 from bertie.objectives.objective import Objective, Vocabulary
 from bertie.objectives.report import Figure, LossReport
 from bertie.spec import Spec
-from tests.contracts.planted import Rule, draw_batch, measure, save_and_load, tiny_block, tiny_encoder, train, vocabulary_of
 
 NUM_WORDS = 16
 LENGTHS = (3, 6)
@@ -97,7 +97,7 @@ def new_model() -> Model:
     recipe = TranslationRecipe(
         name="translation", encoder=tiny_encoder(NUM_WORDS, width=48), objectives=(Translation(decoder=decoder),)
     )
-    return Model.new(recipe, seed=0, vocabulary=vocabulary_of(NUM_WORDS))
+    return Model.new(recipe, seed=0)
 
 
 @torch.no_grad()

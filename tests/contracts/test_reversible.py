@@ -1,7 +1,7 @@
 """A reversible stack from test-only parts, inside the shared encoder, under the shared masked language model.
 
-Two halves of the width take turns: y1 = x1 + f(x2), y2 = x2 + g(y1). Only the last states are kept; going backward, each
-layer's input is computed again from its output. Reformer, section 3.
+Two halves of the width take turns: y1 = x1 + f(x2), y2 = x2 + g(y1). Only the last states are kept; going backward,
+each layer's input is computed again from its output. Reformer, section 3.
 """
 
 from collections.abc import Sequence
@@ -18,7 +18,6 @@ from tests.contracts.planted import (
     save_and_load,
     tiny_embeddings,
     train,
-    vocabulary_of,
 )
 from torch import Tensor, nn
 
@@ -66,7 +65,7 @@ class Recomputed(torch.autograd.Function):
     """All blocks in a row; the graph holds nothing between them."""
 
     @staticmethod
-    def forward(  # type: ignore[override]
+    def forward(
         ctx: Any, states: Tensor, blocks: Sequence[ReversibleBlock], layout: Layout, *parameters: Tensor
     ) -> Tensor:
         halves = states.chunk(2, -1)
@@ -77,7 +76,7 @@ class Recomputed(torch.autograd.Function):
         return torch.cat(halves, -1)
 
     @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:  # type: ignore[override]
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         halves = ctx.saved_tensors
         gradients = gradient.chunk(2, -1)
         of_parameters: dict[Tensor, Tensor] = {}
@@ -151,7 +150,7 @@ def new_model(depth: int = 2, recompute: bool = True) -> Model:
     )
     encoder = ReversibleEncoderSpec(width=64, embeddings=tiny_embeddings(NUM_WORDS), stack=stack, initial_std=0.15)
     recipe = ReversibleRecipe(name="reversible", encoder=encoder, objectives=(MaskedLM(),))
-    return Model.new(recipe, seed=0, vocabulary=vocabulary_of(NUM_WORDS))
+    return Model.new(recipe, seed=0)
 
 
 def embed(model: Model, batch: Batch) -> tuple[Tensor, Layout]:
@@ -185,12 +184,12 @@ def test_recomputed_gradients_equal_those_of_kept_states() -> None:
 def test_a_block_gives_back_what_entered() -> None:
     model = new_model().double()
     states, layout = embed(model, draw_batch(model, RULE, 6, (5,)))
-    halves = states.chunk(2, -1)
     block = model.encoder.stack.blocks[0]
     assert isinstance(block, ReversibleBlock)
-    left = block(*halves, layout)
-    assert not torch.allclose(left[0], halves[0])
-    torch.testing.assert_close(block.inverse(*left, layout), halves, rtol=0, atol=1e-12)
+    entered = states.chunk(2, -1)
+    first, second = block(*entered, layout)
+    assert not torch.allclose(first, entered[0])
+    torch.testing.assert_close(block.inverse(first, second, layout), entered, rtol=0, atol=1e-12)
 
 
 def test_what_is_kept_does_not_grow_with_depth() -> None:

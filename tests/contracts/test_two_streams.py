@@ -1,6 +1,7 @@
-"""A permutation language model with two streams, from test-only parts: one stack's blocks run a content and a query stream.
+"""A permutation language model from test-only parts: the blocks of one stack run a content and a query stream.
 
-The query stream knows where it stands and what comes before it in a random order, but not its own token. XLNet, section 2.3.
+The query stream knows where it stands and what comes before it in a random order, but not its own token. XLNet,
+section 2.3.
 """
 
 from collections.abc import Mapping
@@ -19,7 +20,6 @@ from tests.contracts.planted import (
     save_and_load,
     tiny_encoder,
     train,
-    vocabulary_of,
 )
 from torch import Tensor, nn
 
@@ -96,7 +96,7 @@ class PermutationRecipe(Recipe):
 def new_model(depth: int = 2, share: float = 0.25) -> Model:
     encoder = tiny_encoder(NUM_WORDS, depth=depth)
     recipe = PermutationRecipe(name="permutation", encoder=encoder, objectives=(PermutationLM(share=share),))
-    return Model.new(recipe, seed=0, vocabulary=vocabulary_of(NUM_WORDS))
+    return Model.new(recipe, seed=0)
 
 
 def test_learns_saves_and_loads(tmp_path: Path) -> None:

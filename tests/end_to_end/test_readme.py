@@ -15,7 +15,22 @@ from bertie.models.recipe import SIZES
 from bertie.models.recipes import bert
 
 README = (Path(__file__).parents[2] / "README.md").read_text("utf-8")
-WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"paris is the of france a text it rained".split()  # noqa: SIM905]
+WORDS = [
+    "[PAD]",
+    "[UNK]",
+    "[CLS]",
+    "[SEP]",
+    "[MASK]",
+    "paris",
+    "is",
+    "the",
+    "of",
+    "france",
+    "a",
+    "text",
+    "it",
+    "rained",
+]
 
 
 @pytest.fixture

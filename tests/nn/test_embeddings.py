@@ -1,0 +1,100 @@
+"""Embeddings: a sum of tables, which is one linear layer over one-hots."""
+
+from collections.abc import Callable
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from bertie.batch import Batch, Ragged
+from bertie.errors import SpecError
+from bertie.nn.embeddings import Embeddings, EmbeddingsSpec, TableSpec
+
+WIDTH = 6
+
+
+def build(*tables: TableSpec, norm_eps: float | None = None, dropout: float = 0.0) -> Embeddings:
+    torch.manual_seed(1)
+    return EmbeddingsSpec(tables=tables, norm_eps=norm_eps, dropout=dropout).build(WIDTH)
+
+
+TOKENS = TableSpec(field="tokens", size=50)
+POSITIONS = TableSpec(field="positions", size=12)
+SEGMENTS = TableSpec(field="segments", size=2, optional=True)
+
+
+def test_the_sum_of_tables_is_one_linear_layer_over_one_hots(token_rows: Callable[..., Batch]) -> None:
+    embeddings = build(TOKENS, POSITIONS, SEGMENTS)
+    batch = token_rows([4, 1, 3], segments=[0, 0, 1, 1, 0, 1, 1, 1])
+    one_hots = torch.cat(
+        [
+            F.one_hot(batch.tensor("tokens"), 50),
+            F.one_hot(torch.tensor([0, 1, 2, 3, 0, 0, 1, 2]), 12),
+            F.one_hot(batch.tensor("segments"), 2),
+        ],
+        dim=1,
+    ).float()
+    weight = torch.cat([table.weight for table in embeddings.tables.values()]).T  # [H, 50 + 12 + 2]
+    torch.testing.assert_close(embeddings(batch), F.linear(one_hots, weight))
+
+
+def test_an_absent_optional_field_counts_as_zeros(token_rows: Callable[..., Batch]) -> None:
+    embeddings = build(TOKENS, POSITIONS, SEGMENTS, norm_eps=1e-12)
+    batch = token_rows([3, 2])
+    zeros = batch.with_fields({"segments": batch.ragged("tokens").with_values(torch.zeros(5, dtype=torch.int64))})
+    assert embeddings(batch).equal(embeddings(zeros))
+
+
+def test_an_absent_optional_field_still_learns(token_rows: Callable[..., Batch]) -> None:
+    embeddings = build(TOKENS, SEGMENTS)
+    embeddings(token_rows([3])).sum().backward()
+    gradient = embeddings.tables["segments"].weight.grad
+    assert isinstance(gradient, Tensor)
+    assert gradient.tolist() == [[3.0] * WIDTH, [0.0] * WIDTH]
+
+
+def test_an_absent_field_that_is_not_optional_is_missed(token_rows: Callable[..., Batch]) -> None:
+    with pytest.raises(KeyError, match="languages"):
+        build(TOKENS, TableSpec(field="languages", size=2))(token_rows([3]))
+
+
+def test_positions_begin_at_the_offset(token_rows: Callable[..., Batch]) -> None:
+    plain = build(TableSpec(field="positions", size=12))
+    moved = build(TableSpec(field="positions", size=12, offset=2))
+    batch = token_rows([4, 2])
+    weight = plain.tables["positions"].weight
+    assert plain(batch).equal(weight[[0, 1, 2, 3, 0, 1]])
+    assert moved(batch).equal(weight[[2, 3, 4, 5, 2, 3]])
+
+
+def test_given_positions_are_used_and_moved_on_too(token_rows: Callable[..., Batch]) -> None:
+    moved = build(TableSpec(field="positions", size=12, offset=2))
+    assert moved(token_rows([3], positions=[5, 0, 1])).equal(moved.tables["positions"].weight[[7, 2, 3]])
+
+
+def test_norm_then_dropout(token_rows: Callable[..., Batch]) -> None:
+    embeddings = build(TOKENS, norm_eps=1e-12, dropout=0.5)
+    batch = token_rows([40])
+    still = embeddings.eval()(batch)
+    torch.testing.assert_close(still.mean(-1), torch.zeros(40), atol=1e-6, rtol=0)
+    dropped = embeddings.train()(batch)
+    assert ((dropped == 0) | torch.isclose(dropped, still * 2)).all()
+    assert 0.3 < (dropped == 0).float().mean() < 0.7
+
+
+def test_no_norm_where_none_is_wanted() -> None:
+    assert build(TOKENS).state_dict().keys() == {"tables.tokens.weight"}
+
+
+def test_an_unknown_table_is_named() -> None:
+    spec = EmbeddingsSpec(tables=(TOKENS, POSITIONS))
+    assert spec.table("positions") == POSITIONS
+    with pytest.raises(SpecError, match="no table for 'languages'.*'tokens', 'positions'"):
+        spec.table("languages")
+
+
+@pytest.mark.parametrize("field", ["type", "values", "keys", "x.y"])
+def test_a_field_may_have_any_name(field: str) -> None:
+    table = TableSpec(field=field, size=3)
+    assert build(table)(Batch({field: Ragged.of([[0, 2]])})).shape == (2, WIDTH)

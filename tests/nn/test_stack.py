@@ -1,0 +1,199 @@
+"""Blocks and stacks: wiring, layers, visibilities, memory, a second sequence."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from bertie.batch import Batch
+from bertie.errors import SpecError
+from bertie.nn.attention import AttentionSpec
+from bertie.nn.feed_forward import DenseSpec
+from bertie.nn.layout import Layout, Side
+from bertie.nn.residual import PostNormSpec, PreNormSpec
+from bertie.nn.scoring import DotProductSpec
+from bertie.nn.stack import Block, BlockSpec, Context, Stack, StackSpec
+from bertie.nn.visibility import Causal, Full, Window
+
+WIDTH = 8
+POST, PRE = PostNormSpec(dropout=0), PreNormSpec(dropout=0)
+
+
+def block(residual: PostNormSpec | PreNormSpec = POST, cross: bool = False, **mixer: Any) -> BlockSpec:
+    attention = AttentionSpec(num_heads=2, **mixer)
+    return BlockSpec(
+        mixer=attention,
+        cross=AttentionSpec(num_heads=2) if cross else None,
+        feed_forward=DenseSpec(inner=12),
+        residual=residual,
+    )
+
+
+def build(spec: StackSpec) -> Stack:
+    torch.manual_seed(0)
+    return spec.build(WIDTH).eval()
+
+
+@pytest.fixture
+def side(token_rows: Callable[..., Batch]) -> Side:
+    return Side.of(token_rows([4, 1, 3]))
+
+
+STATES = torch.randn(8, WIDTH, generator=torch.Generator().manual_seed(5))
+
+
+def test_a_post_norm_block_is_its_formula(side: Side) -> None:
+    torch.manual_seed(0)
+    part = block(POST).build(WIDTH)
+    assert part.feed_forward is not None
+    layout = Layout.within(side)
+    got, _ = part(STATES, STATES, layout)
+    after = part.mixer.residual.norm(STATES + part.mixer.part(STATES, STATES, layout)[0])
+    torch.testing.assert_close(got, part.feed_forward.residual.norm(after + part.feed_forward.part(after)))
+
+
+def test_a_pre_norm_block_is_its_formula(side: Side) -> None:
+    torch.manual_seed(0)
+    part = block(PRE).build(WIDTH)
+    assert part.feed_forward is not None
+    layout = Layout.within(side)
+    entered = part.mixer.residual.norm(STATES)
+    after = STATES + part.mixer.part(entered, entered, layout)[0]
+    expected = after + part.feed_forward.part(part.feed_forward.residual.norm(after))
+    torch.testing.assert_close(part(STATES, STATES, layout)[0], expected)
+
+
+@pytest.mark.parametrize("residual", [POST, PRE])
+def test_query_and_key_streams_are_told_apart(side: Side, residual: PostNormSpec | PreNormSpec) -> None:
+    torch.manual_seed(0)
+    part = block(residual).build(WIDTH)
+    layout, other = Layout.within(side), torch.randn(8, WIDTH)
+    plain, copied = part(STATES, STATES, layout)[0], part(STATES, STATES.clone(), layout)[0]
+    torch.testing.assert_close(plain, copied, atol=1e-6, rtol=1e-5)
+    mixed = part(STATES, other, layout)[0]
+    assert not torch.allclose(mixed, plain)
+    # A row of one token sees only the other stream's token there.
+    changed = other.clone()
+    changed[4] += 1
+    difference = (part(STATES, changed, layout)[0] - mixed).abs().sum(-1)
+    assert (difference > 1e-4).tolist() == [False] * 4 + [True] + [False] * 3
+
+
+def test_no_feed_forward_no_parameters_for_it() -> None:
+    part = BlockSpec(mixer=AttentionSpec(num_heads=2)).build(WIDTH)
+    assert isinstance(part, Block)
+    assert part.feed_forward is None
+    assert not [name for name, _ in part.named_parameters() if not name.startswith("mixer.")]
+
+
+def test_visibilities_alternate(side: Side) -> None:
+    near, far = Window(reach=0), Full()
+    both = build(StackSpec(depth=3, block=block(), visibility=(near, far)))
+    assert both.visibilities == (near, far, near)
+    layout, states = Layout.within(side), STATES
+    for part, visibility in zip(both.blocks, (near, far, near), strict=True):
+        states, _ = part(states, states, layout.seen_by(visibility))
+    torch.testing.assert_close(both(STATES, layout).states, states)
+
+
+def test_a_stack_s_visibility_restricts_the_caller_s_further(side: Side) -> None:
+    """Seen by no later token (the caller), within one step (the stack): a change moves its own and the next state."""
+    stack = build(StackSpec(depth=1, block=block(), visibility=Window(reach=1)))
+    changed = STATES.clone()
+    changed[1] += 1
+    layout = Layout(side, side, Causal())
+    difference = (stack(changed, layout).states - stack(STATES, layout).states).abs().sum(-1)
+    assert (difference > 1e-4).tolist() == [False, True, True, False, False, False, False, False]
+
+
+@pytest.mark.parametrize("visibility", [(), []])
+def test_an_empty_cycle_of_visibilities_is_refused(visibility: object) -> None:
+    with pytest.raises(SpecError, match="visibility"):
+        StackSpec.parse({"depth": 2, "block": block(), "visibility": visibility})
+
+
+def test_layers_are_what_entered_and_each_output(side: Side) -> None:
+    stack, layout = build(StackSpec(depth=3, block=block())), Layout.within(side)
+    kept = stack(STATES, layout, keep_layers=True)
+    assert len(kept.layers) == 4
+    assert kept.layers[0] is STATES
+    assert kept.layers[-1].equal(kept.states)
+    torch.testing.assert_close(stack.blocks[1](kept.layers[1], kept.layers[1], layout)[0], kept.layers[2])
+    assert stack(STATES, layout).layers == ()
+
+
+def test_a_pre_norm_stack_ends_with_a_norm(side: Side) -> None:
+    stack, layout = build(StackSpec(depth=2, block=block(PRE))), Layout.within(side)
+    kept = stack(STATES, layout, keep_layers=True)
+    torch.testing.assert_close(kept.states.mean(-1), torch.zeros(8), atol=1e-6, rtol=0)
+    torch.testing.assert_close(kept.states.var(-1, unbiased=False), torch.ones(8), atol=1e-4, rtol=0)
+    assert kept.layers[-1].equal(kept.states)
+    assert not torch.allclose(kept.layers[1].mean(-1), torch.zeros(8), atol=1e-3)
+
+
+@pytest.mark.parametrize("residual", [POST, PRE])
+def test_depth_zero_gives_back_what_entered(side: Side, residual: PostNormSpec | PreNormSpec) -> None:
+    stack = build(StackSpec(depth=0, block=block(residual)))
+    kept = stack(STATES, Layout.within(side), keep_layers=True)
+    assert kept.states is STATES
+    assert kept.layers == (STATES,)
+    assert not list(stack.parameters())
+
+
+@pytest.mark.parametrize("residual", [POST, PRE])
+def test_memory_of_every_layer_makes_two_calls_one(
+    token_rows: Callable[..., Batch], residual: PostNormSpec | PreNormSpec
+) -> None:
+    stack = build(StackSpec(depth=3, block=block(residual, memory_length=9), visibility=Causal()))
+    whole, first, second = (Layout.within(Side.of(token_rows(sizes))) for sizes in ([5, 3], [3, 1], [2, 2]))
+    states = torch.randn(8, WIDTH)
+    expected = stack(states, whole).states
+    begun = stack(states[[0, 1, 2, 5]], first)
+    ended = stack(states[[3, 4, 6, 7]], second, memory=begun.memory)
+    torch.testing.assert_close(begun.states, expected[[0, 1, 2, 5]], atol=1e-5, rtol=1e-5)
+    torch.testing.assert_close(ended.states, expected[[3, 4, 6, 7]], atol=1e-5, rtol=1e-5)
+
+
+def context(side: Side, seed: int = 7) -> Context:
+    return Context(torch.randn(len(side.rows.values), WIDTH, generator=torch.Generator().manual_seed(seed)), side)
+
+
+def test_cross_attention_sees_all_of_its_own_row_and_no_other(token_rows: Callable[..., Batch], side: Side) -> None:
+    stack = build(StackSpec(depth=2, block=block(cross=True), visibility=Causal()))
+    source = Side.of(token_rows([2, 3, 1]))
+    given = context(source)
+    changed_states = given.states.clone()
+    changed_states[4] += 1  # the last of the second row
+    layout = Layout.within(side)
+    plain = stack(STATES, layout, context=given).states
+    changed = stack(STATES, layout, context=Context(changed_states, source)).states
+    assert ((plain - changed).abs().sum(-1) > 1e-5).tolist() == [False] * 4 + [True] + [False] * 3
+
+
+def test_a_block_says_when_its_second_sequence_is_missing_or_in_vain(side: Side) -> None:
+    with_cross = build(StackSpec(depth=1, block=block(cross=True)))
+    with pytest.raises((ValueError, TypeError)):
+        with_cross(STATES, Layout.within(side))
+    without = build(StackSpec(depth=1, block=block()))
+    with pytest.raises((ValueError, TypeError)):
+        without(STATES, Layout.within(side), context=context(side))
+
+
+def test_observed_attention_is_one_a_layer_also_beside_cross_attention(
+    token_rows: Callable[..., Batch], side: Side
+) -> None:
+    observed: list[Tensor] = []
+    stack = build(StackSpec(depth=2, block=block(cross=True)))
+    source = context(Side.of(token_rows([2, 2, 2])))
+    stack(STATES, Layout(side, side, Full(), observed), context=source)
+    assert [tuple(weights.shape) for weights in observed] == [(3, 2, 4, 4)] * 2
+
+
+def test_dropout_of_attention_and_residuals_acts_in_training_only(side: Side) -> None:
+    spec = block(PostNormSpec(dropout=0.3), scorer=DotProductSpec(dropout=0.3))
+    stack, layout = build(StackSpec(depth=1, block=spec)), Layout.within(side)
+    assert stack(STATES, layout).states.equal(stack(STATES, layout).states)
+    stack.train()
+    assert not stack(STATES, layout).states.equal(stack(STATES, layout).states)
