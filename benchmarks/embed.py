@@ -7,6 +7,7 @@ import argparse
 import contextlib
 import json
 import os
+import signal
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -31,7 +32,9 @@ from bertie.errors import UserError
 from bertie.machine import cpu_name, num_cores
 
 BATCH_SIZES = (8, 16, 32, 64)
-STREAMED = [{"batch_size": size, "streams": streams} for streams in (1, 2) for size in BATCH_SIZES]
+BATCH_TOKENS = (1024, 2048, 4096)
+PEAK = "peak"
+TRIALS = 2  # runs of each setting before the rounds; the first of them also warms up
 
 
 @dataclass(frozen=True)
@@ -42,18 +45,21 @@ class Entrant:
     settings: Sequence[Settings]
 
 
-ENTRANTS = {
-    REFERENCE: Entrant("sentence_transformers", [{"batch_size": size} for size in BATCH_SIZES]),
-    "ONNX Runtime": Entrant("onnx_runtime", STREAMED),
-    "OpenVINO": Entrant("openvino", STREAMED),
-    OURS: Entrant("bertie", [{"batch_tokens": tokens} for tokens in (1024, 2048, 4096)]),
-}
-PEAK = "peak"
-TRIALS = 2  # runs of each setting before the rounds; the first of them also warms up
+def field(batch_sizes: Sequence[int]) -> dict[str, Entrant]:
+    plain = [{"batch_size": size} for size in batch_sizes]
+    streamed = [{**setting, "streams": streams} for streams in (1, 2) for setting in plain]
+    return {
+        REFERENCE: Entrant("sentence_transformers", plain),
+        "ONNX Runtime": Entrant("onnx_runtime", streamed),
+        "OpenVINO": Entrant("openvino", streamed),
+        OURS: Entrant("bertie", [{"batch_tokens": tokens} for tokens in BATCH_TOKENS]),
+    }
 
 
 def main(words: Sequence[str] | None = None) -> int:
     options = parse(words)
+    # An end from outside must run the clean-up too: a stopped worker does not notice that its run is gone.
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
     try:
         with only_one():
             warning = load_warning(os.getloadavg()[0])
@@ -71,6 +77,9 @@ def parse(words: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--texts", type=positive, default=1200, help="how many texts (default 1200)")
     parser.add_argument("--rounds", type=positive, default=5, help="turns of every contender (default 5)")
     parser.add_argument("--threads", type=positive, default=2, help="of every contender (default 2)")
+    parser.add_argument(
+        "--batch-sizes", type=positive, nargs="+", default=BATCH_SIZES, help="that the peers try (default 8 16 32 64)"
+    )
     parser.add_argument(
         "--data", type=Path, default=shared / "data", help="folder with stsb, sst2 and en_wiki.jsonl.gz"
     )
@@ -98,19 +107,19 @@ def run(options: argparse.Namespace, warning: str | None) -> int:
     texts = mixed_texts(options.data, options.texts)
     with contextlib.ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="bertie-benchmark-")))
-        every, some = folder / "texts.json", folder / "some.json"
-        every.write_text(json.dumps(texts), encoding="utf-8")
-        some.write_text(json.dumps(texts[: max(50, len(texts) // 4)]), encoding="utf-8")
-        workers = stack.enter_context(started(options, folder))
-        chosen = {name: choose(workers[name], entrant, some) for name, entrant in ENTRANTS.items()}
-        say("warm-up on all texts")
+        file = folder / "texts.json"
+        file.write_text(json.dumps(texts), encoding="utf-8")
+        entrants = field(options.batch_sizes)
+        workers = stack.enter_context(started(options, entrants, folder))
+        chosen = {name: choose(workers[name], entrant, file) for name, entrant in entrants.items()}
+        say("comparing vectors")
         vectors = {}
         for name, (settings, _) in chosen.items():
-            workers[name].ask({"texts": str(every), "settings": settings, "save": str(folder / f"{name}.npy")})
+            workers[name].ask({"texts": str(file), "settings": settings, "save": str(folder / f"{name}.npy")})
             vectors[name] = np.load(folder / f"{name}.npy")
-        turns = interleave(workers, {name: settings for name, (settings, _) in chosen.items()}, every, options.rounds)
+        turns = interleave(workers, {name: settings for name, (settings, _) in chosen.items()}, file, options.rounds)
         versions = {name: worker.versions for name, worker in workers.items()}
-    cosines = {name: lowest_cosine(vectors[name], vectors[REFERENCE]) for name in ENTRANTS}
+    cosines = {name: lowest_cosine(found, vectors[REFERENCE]) for name, found in vectors.items()}
     results = summarise(options, turns, cosines)
     results |= {
         "settings": {name: settings for name, (settings, _) in chosen.items()},
@@ -130,14 +139,14 @@ def run(options: argparse.Namespace, warning: str | None) -> int:
 
 
 @contextlib.contextmanager
-def started(options: argparse.Namespace, folder: Path) -> Iterator[dict[str, Worker]]:
+def started(options: argparse.Namespace, entrants: dict[str, Entrant], folder: Path) -> Iterator[dict[str, Worker]]:
     """One worker a contender, all with the same environment, all stopped."""
     python = peers_python(options.peers_python)
     threads = str(options.threads)
     environment = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "RAYON_NUM_THREADS"), threads)
     environment |= {"TOKENIZERS_PARALLELISM": "true", "HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1"}
     workers: dict[str, Worker] = {}
-    modules = {name: entrant.module for name, entrant in ENTRANTS.items()} | {PEAK: "gemm"}
+    modules = {name: entrant.module for name, entrant in entrants.items()} | {PEAK: "gemm"}
     try:
         for name, module in modules.items():
             say(f"starting {name}")
@@ -151,7 +160,7 @@ def started(options: argparse.Namespace, folder: Path) -> Iterator[dict[str, Wor
 
 
 def choose(worker: Worker, entrant: Entrant, texts: Path) -> tuple[Settings, list[dict[str, Any]]]:
-    """The fastest setting on a part of the texts, and all that was tried."""
+    """The fastest setting and all that was tried. On all texts: fewer would lie farther apart in length and be padded more."""
     tried = []
     for settings in entrant.settings:
         answers = [worker.ask({"texts": str(texts), "settings": settings}) for _ in range(TRIALS)]
@@ -181,18 +190,18 @@ def interleave(
 def summarise(
     options: argparse.Namespace, turns: dict[str, list[dict[str, Any]]], cosines: dict[str, float]
 ) -> dict[str, Any]:
-    counts = {name: (turns[name][0]["tokens"], turns[name][0]["squares"]) for name in ENTRANTS}
+    counts = {name: (turns[name][0]["tokens"], turns[name][0]["squares"]) for name in cosines}
     if len(set(counts.values())) > 1:
         raise RuntimeError(f"the contenders counted different tokens, so their speeds cannot be compared: {counts}")
     tokens, squares = counts[OURS]
-    seconds = {name: [turn["seconds"] for turn in turns[name]] for name in ENTRANTS}
-    speeds = {name: Speed.of(tokens, seconds[name]) for name in ENTRANTS}
+    seconds = {name: [turn["seconds"] for turn in turns[name]] for name in cosines}
+    speeds = {name: Speed.of(tokens, seconds[name]) for name in cosines}
     peak = max(turns[PEAK], key=lambda turn: float(turn["flops"]))
     linear = linear_operations(tokens)
     achieved = {"linear": linear, "all": linear + attention_operations(squares)}
     shares = {kind: operations / min(seconds[OURS]) / peak["flops"] for kind, operations in achieved.items()}
-    foreign = sum(turn.get("foreign", 0.0) for name in ENTRANTS for turn in turns[name])
-    spent = sum(sum(seconds[name]) for name in ENTRANTS)
+    foreign = sum(turn.get("foreign", 0.0) for name in cosines for turn in turns[name])
+    spent = sum(sum(seconds[name]) for name in cosines)
     cores = num_cores()
     return {
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -205,7 +214,7 @@ def summarise(
             name: {"best": speed.best, "median": speed.middle, "spread": speed.spread} for name, speed in speeds.items()
         },
         "cosines": cosines,
-        "paired_ratios": {name: paired_ratio(seconds[OURS], seconds[name]) for name in ENTRANTS if name != OURS},
+        "paired_ratios": {name: paired_ratio(seconds[OURS], seconds[name]) for name in cosines if name != OURS},
         "peak": {"flops": peak["flops"], "product": peak["product"]},
         "share_of_peak": shares,
         "foreign_load": foreign / (spent * cores),

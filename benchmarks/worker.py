@@ -69,6 +69,8 @@ class Worker:
 
     def _stop(self) -> None:
         self.process.send_signal(signal.SIGSTOP)
+        # The signal takes effect later; the next turn must not begin before.
+        os.waitid(os.P_PID, self.process.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
 
     def _read(self) -> dict[str, Any]:
         assert self.process.stdout is not None

@@ -100,7 +100,8 @@ def test_with_values_does_not_mix_up_what_was_computed(sizes: list[int]) -> None
     rows = ragged(sizes)
     before = (rows.sizes, rows.longest, rows.starts, rows.row_ids, rows.positions)
     other = rows.with_values(rows.values * 2)
-    assert all(a is b for a, b in zip(before, (other.sizes, other.longest, other.starts, other.row_ids, other.positions), strict=True))  # fmt: skip
+    after = (other.sizes, other.longest, other.starts, other.row_ids, other.positions)
+    assert all(a is b for a, b in zip(before, after, strict=True))
     assert rows.values.equal(other.values / 2)
 
 
@@ -158,7 +159,8 @@ def test_collated_pointers_find_what_the_places_pointed_at(drawn: list[tuple[lis
     assert isinstance(pointers, Pointers)
     assert pointers.into == "tokens"
     assert pointers.sizes == [len(places) for _, places, _ in drawn]
-    assert batch.tensor("tokens")[pointers.values].tolist() == [tokens[at] for tokens, places, _ in drawn for at in places]  # fmt: skip
+    expected = [tokens[at] for tokens, places, _ in drawn for at in places]
+    assert batch.tensor("tokens")[pointers.values].tolist() == expected
     assert batch.tensor("label").tolist() == [label for _, _, label in drawn]
     assert pointers.values.dtype == torch.int64
 

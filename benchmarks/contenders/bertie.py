@@ -19,7 +19,7 @@ class WithBertie:
         self.model = bertie.load(FOLDER)
 
     def embed(self, texts: Sequence[str], settings: dict[str, int]) -> np.ndarray:
-        return self.model.encode_report(texts, progress=False, **settings).vectors
+        return self.model.encode_report(texts, progress=False, batch_tokens=settings["batch_tokens"]).vectors
 
     def lengths(self, texts: Sequence[str]) -> np.ndarray:
         assert self.model.tokenizer is not None

@@ -6,9 +6,11 @@ Both ways that torch has are tried: its BLAS, and oneDNN with a weight packed be
 import os
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 
 import torch
 import torch.nn.functional as F
+from torch import Tensor
 
 from benchmarks.contenders.minilm import PRODUCTS
 from benchmarks.contenders.protocol import Answer, answer_requests
@@ -17,23 +19,23 @@ NUM_TOKENS = (512, 1024, 2048, 4096)
 SECONDS = 0.1  # for each product
 
 
-def products() -> Iterator[tuple[str, int, Callable[[], torch.Tensor]]]:
+def products() -> Iterator[tuple[str, int, Callable[[], Tensor]]]:
     """Name, operations and the product itself."""
     for num_tokens in NUM_TOKENS:
         for inputs, outputs in PRODUCTS:
             states, weight, bias = torch.randn(num_tokens, inputs), torch.randn(outputs, inputs), torch.randn(outputs)
             shape, operations = f"[{num_tokens}, {inputs}] x [{inputs}, {outputs}]", 2 * num_tokens * inputs * outputs
-            yield f"{shape} BLAS", operations, lambda s=states, w=weight, b=bias: F.linear(s, w, b)
+            yield f"{shape} BLAS", operations, partial(F.linear, states, weight, bias)
             if torch.backends.mkldnn.is_available():
-                packed = torch.ops.mkldnn._reorder_linear_weight(weight, num_tokens)
-                yield (
-                    f"{shape} oneDNN",
-                    operations,
-                    lambda s=states, w=packed, b=bias: torch.ops.mkldnn._linear_pointwise(s, w, b, "none", [], ""),
-                )
+                yield f"{shape} oneDNN", operations, packed_product(states, weight, bias)
 
 
-def measure(run: Callable[[], torch.Tensor]) -> float:
+def packed_product(states: Tensor, weight: Tensor, bias: Tensor) -> Callable[[], Tensor]:
+    packed = torch.ops.mkldnn._reorder_linear_weight(weight, len(states))
+    return partial(torch.ops.mkldnn._linear_pointwise, states, packed, bias, "none", [], "")
+
+
+def measure(run: Callable[[], Tensor]) -> float:
     """Seconds of the fastest call."""
     run()
     best, end = float("inf"), time.perf_counter() + SECONDS

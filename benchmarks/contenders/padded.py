@@ -1,4 +1,4 @@
-"""What a bare runtime needs around it: texts enter, padded batches in order of length leave; states enter, vectors leave.
+"""What a bare runtime needs around it: texts enter, padded batches in order of length leave, and states become vectors.
 
 Written to cost next to nothing: the runtime's time should be the runtime's own.
 """

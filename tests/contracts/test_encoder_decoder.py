@@ -131,13 +131,13 @@ def test_learns_saves_and_loads(tmp_path: Path) -> None:
     model = new_model()
     batch = draw_batch(model, RULE, 100, (987_654,))
     source, wanted = batch.ragged("source"), batch.ragged("wanted")
-    assert share_right(decode(model, source, with_memory=False), wanted) < 0.4
+    assert share_right(decode(model, source, with_memory=False), wanted) < 0.2
     train(model, RULE, steps=300)
     decoded = decode(model, source, with_memory=False)
     assert share_right(decoded, wanted) > 0.9
     assert torch.equal(decode(model, source, with_memory=True), decoded)
-    # Half of the words of the sources would help nobody with targets that have nothing to do with them.
-    assert measure(model, reversals(related=False))["accuracy"] < 0.4
+    # Of targets that have nothing to do with their sources only the end can be told.
+    assert measure(model, reversals(related=False))["accuracy"] < 0.3
     loaded = save_and_load(model, tmp_path / "model", TranslationRecipe, batch)
     table = loaded.get_parameter("encoder.embeddings.tables.tokens.weight")
     assert loaded.get_parameter("heads.translation.decoder.embeddings.tables.tokens.weight") is table

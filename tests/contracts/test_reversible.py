@@ -162,8 +162,7 @@ def test_learns_saves_and_loads(tmp_path: Path) -> None:
     assert measure(model, RULE)["masked_lm_accuracy"] < 0.2
     train(model, RULE, steps=250)
     assert measure(model, RULE)["masked_lm_accuracy"] > 0.9
-    # A tenth of what is masked still shows the right word.
-    assert measure(model, noise(NUM_WORDS, LENGTHS))["masked_lm_accuracy"] < 0.35
+    assert measure(model, noise(NUM_WORDS, LENGTHS))["masked_lm_accuracy"] < 0.2
     loaded = save_and_load(model, tmp_path / "model", ReversibleRecipe, draw_batch(model, RULE, 8, (5,)))
     assert measure(loaded, RULE)["masked_lm_accuracy"] > 0.9
 

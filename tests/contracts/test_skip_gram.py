@@ -101,7 +101,7 @@ def share_of_kin(model: Model) -> float:
 
 def test_learns_saves_and_loads(tmp_path: Path) -> None:
     model = new_model()
-    assert share_of_kin(model) < 0.4  # by chance 5 of 47
+    assert share_of_kin(model) < 0.3  # by chance 5 of 47
     train(model, RULE, steps=150, rate=2e-2)
     assert share_of_kin(model) > 0.9
     assert measure(model, RULE)["told_apart"] > 0.75  # an eighth of the negatives are of the group by chance
@@ -113,7 +113,7 @@ def test_words_without_company_are_not_told_apart() -> None:
     """The same training on rows of any words finds no groups: the measure can fail."""
     model = new_model()
     train(model, companions(strangers=1.0), steps=150, rate=2e-2)
-    assert share_of_kin(model) < 0.4
+    assert share_of_kin(model) < 0.3
     assert measure(model, companions(strangers=1.0))["told_apart"] < 0.6
 
 

@@ -109,7 +109,7 @@ def test_first_weights_are_normal_with_the_wanted_spread() -> None:
         elif name.endswith("bias"):
             assert (parameter == 0).all(), name
         elif parameter.numel() > 1000:
-            assert parameter.std() == pytest.approx(0.5, rel=0.1), name
+            assert parameter.std().item() == pytest.approx(0.5, rel=0.1), name
 
 
 def test_a_spec_round_trips_through_json() -> None:

@@ -26,7 +26,9 @@ def layers_of(sizes: list[int], depth: int = 5) -> tuple[Ragged, tuple[torch.Ten
     return Ragged(layers[-1], torch.tensor(sizes)), layers
 
 
-@given(sizes_of_rows, st.sampled_from(["first", "mean", "max"]), st.sampled_from(["last", "sum4", "concat4", 0, 2, -1, -6]))
+@given(
+    sizes_of_rows, st.sampled_from(["first", "mean", "max"]), st.sampled_from(["last", "sum4", "concat4", 0, 2, -1, -6])
+)
 def test_every_choice_equals_numpy(sizes: list[int], tokens: TokenPooling, layers: str | int) -> None:
     states, all_layers = layers_of(sizes)
     plain = [layer.double().numpy() for layer in all_layers]

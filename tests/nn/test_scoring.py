@@ -62,6 +62,8 @@ def check_equal(layout: Layout, training: bool) -> None:
     given_states = inputs(layout)
     ours, theirs = fused(*given_states, layout), reference(*given_states, layout)
     torch.testing.assert_close(ours, theirs, atol=2e-6, rtol=1e-5)
+    with torch.inference_mode():  # may take another way, where no gradient is wanted
+        torch.testing.assert_close(fused(*given_states, layout), theirs.detach(), atol=2e-6, rtol=1e-5)
     weights = torch.randn(theirs.shape, generator=torch.Generator().manual_seed(4))
     gradients = [torch.autograd.grad((mixed * weights).sum(), given_states) for mixed in (ours, theirs)]
     for own, expected in zip(*gradients, strict=True):
@@ -100,13 +102,17 @@ def test_reference_equals_a_loop(visibility: Visibility) -> None:
     side = side_of([4, 1, 6, 0, 2])
     layout = Layout(side, side, visibility)
     query, key, value = (tensor.detach() for tensor in inputs(layout))
-    torch.testing.assert_close(ReferenceScorer(DotProduct())(query, key, value, layout), naive(query, key, value, layout))
+    torch.testing.assert_close(
+        ReferenceScorer(DotProduct())(query, key, value, layout), naive(query, key, value, layout)
+    )
 
 
 def test_reference_equals_a_loop_across_sequences() -> None:
     layout = Layout(side_of([3, 2, 0, 2]), side_of([1, 5, 2, 0]))
     query, key, value = (tensor.detach() for tensor in inputs(layout))
-    torch.testing.assert_close(ReferenceScorer(DotProduct())(query, key, value, layout), naive(query, key, value, layout))
+    torch.testing.assert_close(
+        ReferenceScorer(DotProduct())(query, key, value, layout), naive(query, key, value, layout)
+    )
 
 
 @pytest.mark.parametrize("fused", [False, True])
@@ -146,7 +152,9 @@ class Doubled(DotProduct):
         return 2 * super().forward(query, key, layout)
 
 
-def calls_of_reference(layout: Layout, score: DotProduct | None = None, dropout: float = 0.0, train: bool = False) -> int:
+def calls_of_reference(
+    layout: Layout, score: DotProduct | None = None, dropout: float = 0.0, train: bool = False
+) -> int:
     reference = Counted(score or DotProduct(), dropout)
     fused = FusedScorer(reference).train(train)
     given_states = inputs(layout)

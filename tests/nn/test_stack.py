@@ -76,7 +76,7 @@ def test_query_and_key_streams_are_told_apart(side: Side, residual: PostNormSpec
     assert not torch.allclose(mixed, plain)
     # A row of one token sees only the other stream's token there.
     changed = other.clone()
-    changed[4] += 1
+    changed[4, 0] += 3
     difference = (part(STATES, changed, layout)[0] - mixed).abs().sum(-1)
     assert (difference > 1e-4).tolist() == [False] * 4 + [True] + [False] * 3
 

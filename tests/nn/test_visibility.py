@@ -71,7 +71,7 @@ def random_batch(sizes: Sequence[int], seed: int = 0) -> tuple[Batch, list[list[
     rows = Ragged(torch.zeros(int(lengths.sum()), dtype=torch.int64), lengths)
     fields = {name: rows.with_values(torch.randint(0, 2, rows.values.shape, generator=generator)) for name in FIELDS}
     fields["order"] = Ragged.of([torch.randperm(size, generator=generator) for size in sizes])
-    tokens = [
+    tokens: list[list[Token]] = [
         [{"positions": at, **{name: int(fields[name].rows()[row][at]) for name in FIELDS}} for at in range(size)]
         for row, size in enumerate(sizes)
     ]
@@ -123,7 +123,7 @@ def test_and_and_or_are_those_of_logic(left: Visibility, right: Visibility) -> N
 
 @given(visibilities)
 def test_nested_expressions_round_trip_through_json(visibility: Visibility) -> None:
-    spec = StackSpec(depth=1, block=BlockSpec(mixer=AttentionSpec(num_heads=1)), visibility=(visibility, Causal()))
+    spec = StackSpec(depth=1, block=BlockSpec(mixer=AttentionSpec(num_heads=1)), visibility=(visibility, Causal()))  # type: ignore[arg-type]
     back = StackSpec.from_json(spec.to_json())
     assert back == spec
     assert back.visibility == (visibility, Causal())
@@ -152,7 +152,8 @@ def test_a_wrong_setting_of_a_right_kind_is_named(wrong: dict[str, object]) -> N
 
 
 @pytest.mark.parametrize(
-    ("visibility", "field"), [(Same(), "documents"), (Marked(), "marked"), (Prefix(), "prefix"), (Permutation(), "order")]
+    ("visibility", "field"),
+    [(Same(), "documents"), (Marked(), "marked"), (Prefix(), "prefix"), (Permutation(), "order")],
 )
 def test_a_missing_field_is_named(visibility: Visibility, field: str) -> None:
     side = Side(Ragged.of([[0, 1]]))

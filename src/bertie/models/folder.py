@@ -71,6 +71,8 @@ def open_folder(folder: Path, recipe_type: type[Recipe] = Recipe) -> Opened:
         raise FolderError(f"has no {CARD} and no known architecture in config.json", where=str(folder))
     with torch.device("meta"):
         model = Model(recipe)
+    if next(model.buffers(), None) is not None:
+        model = Model.new(recipe)  # what a part computes when it is built is in no file
     entries = layout.entries(recipe) if layout else own_entries(model)
     report = _fill(model, entries, tensors, layout)
     if report.missing or report.mis_shaped:
@@ -86,10 +88,10 @@ def write_folder(folder: Path, model: Model, card: dict[str, Any]) -> str | None
         note = "transformers has no such model: the weights are kept under bertie's own names"
         config = {"model_type": "bertie", "architectures": [recipe.name]}
     entries = layout.entries(recipe) if layout else own_entries(model)
-    parameters = dict(model.named_parameters())
+    kept = _kept(model)
     tensors = {}
     for entry in entries:
-        for name, tensor in zip(entry.theirs, entry.split(parameters[entry.ours]), strict=True):
+        for name, tensor in zip(entry.theirs, entry.split(kept[entry.ours]), strict=True):
             tensors[name] = tensor.detach().clone()
     if layout and not recipe.objectives:
         tensors = {name.removeprefix(layout.prefix): tensor for name, tensor in tensors.items()}
@@ -111,7 +113,14 @@ def hf_layout(recipe: Recipe) -> tuple[HFLayout | None, dict[str, Any]]:
 
 
 def own_entries(model: Model) -> list[Entry]:
-    return [Entry(name, (name,)) for name, _ in model.named_parameters()]
+    return [Entry(name, (name,)) for name in _kept(model)]
+
+
+def _kept(model: Model) -> dict[str, Tensor]:
+    """Parameters, tied ones once, and those buffers that are to be saved."""
+    names = set(model.state_dict())
+    buffers = {name: buffer for name, buffer in model.named_buffers() if name in names}
+    return {**dict(model.named_parameters()), **buffers}
 
 
 def read_json(path: Path) -> dict[str, Any]:
@@ -156,7 +165,7 @@ def _recipe_of(folder: Path, layout: HFLayout, config: dict[str, Any], tensors: 
 
 def _fill(model: Model, entries: list[Entry], tensors: dict[str, Tensor], layout: HFLayout | None) -> LoadReport:
     """Give the model its tensors; tied parameters are one parameter and are filled once."""
-    parameters = dict(model.named_parameters())
+    kept = _kept(model)
     missing, mis_shaped, state = [], [], {}
     used = {name for entry in entries for name in entry.theirs}
     for entry in entries:
@@ -168,23 +177,27 @@ def _fill(model: Model, entries: list[Entry], tensors: dict[str, Tensor], layout
             joined = entry.join([tensors[name] for name in entry.theirs])
         except RuntimeError:
             joined = tensors[entry.theirs[0]]
-        expected = parameters[entry.ours].shape
+        expected = kept[entry.ours].shape
         if joined.shape != expected:
             found = " + ".join(str(list(tensors[name].shape)) for name in entry.theirs)
             mis_shaped.append(f"{entry.theirs[0]} is {found}, the model needs {list(expected)}")
-        state[parameters[entry.ours]] = joined
+        state[kept[entry.ours]] = joined
     unused = [name for name in tensors if name not in used and not (layout and layout.is_ignored(name))]
     if not (missing or mis_shaped):
         _assign(model, state)
     return LoadReport(tuple(missing), tuple(sorted(unused)), tuple(mis_shaped))
 
 
-def _assign(model: Model, state: dict[torch.nn.Parameter, Tensor]) -> None:
-    real = {old: torch.nn.Parameter(tensor.contiguous()) for old, tensor in state.items()}
+def _assign(model: Model, state: dict[Tensor, Tensor]) -> None:
+    real = {old: tensor.contiguous() for old, tensor in state.items()}
+    weights = {old: torch.nn.Parameter(tensor) for old, tensor in real.items() if isinstance(old, torch.nn.Parameter)}
     for part in model.modules():
         for name, parameter in list(part._parameters.items()):
             if parameter is not None:
-                part._parameters[name] = real[parameter]
+                part._parameters[name] = weights[parameter]
+        for name, buffer in list(part._buffers.items()):
+            if buffer is not None and buffer in real:
+                part._buffers[name] = real[buffer]
 
 
 def _some(names: tuple[str, ...]) -> str:

@@ -12,6 +12,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from bertie.nn.layout import Layout
+from bertie.nn.native.attention import attend
 from bertie.nn.visibility import Causal, Full
 from bertie.spec import Spec
 
@@ -50,7 +51,8 @@ class ReferenceScorer(nn.Module):
 
 
 class FusedScorer(nn.Module):
-    """torch's fused attention, run on stretches of rows of (nearly) equal length so that little is padded."""
+    """The kernel of our own for short rows without gradients; else torch's fused attention, run on stretches of rows of
+    (nearly) equal length so that little is padded."""
 
     def __init__(self, reference: ReferenceScorer):
         super().__init__()
@@ -61,6 +63,8 @@ class FusedScorer(nn.Module):
             return self.reference(query, key, value, layout)
         query, key = self.reference.score.prepare(query, key, layout)
         causal = isinstance(layout.visibility, Causal)
+        if not causal and (native := attend(query, key, value, layout)) is not None:
+            return native
         mixed = []
         for run in layout.runs:
             # Causal rows need no mask for padded keys: a token sees none behind it.

@@ -34,11 +34,14 @@ class MaskedLM(Objective):
         if vocabulary.mask is None:
             raise TokenizerError("the tokenizer has no mask token, which masked language modelling needs")
         tokens = np.asarray(sample["tokens"])
-        eligible = np.flatnonzero(~np.isin(tokens, list(vocabulary.special)))
-        count = max(1, round(len(eligible) * self.rate))
-        chosen = self.choose.choose(eligible, count, rng)
+        eligible = ~np.isin(tokens, list(vocabulary.special))
+        # Without words every token is a word of its own.
+        words = np.where(eligible, np.asarray(sample.get("words", np.arange(len(tokens)))), -1)
+        budget = max(1.0, float(eligible.sum() * self.rate))
+        chosen = self.choose.choose(words, budget, rng)
         replaced = self.replacement.replace_tokens(tokens, chosen, vocabulary.mask, vocabulary.size, rng)
-        return {**sample, "tokens": replaced, "masked": Places("tokens", chosen), "masked_targets": tokens[chosen]}
+        targets = tokens[chosen.positions]
+        return {**sample, "tokens": replaced, "masked": Places("tokens", chosen.positions), "masked_targets": targets}
 
     def build(self, encoder: EncoderSpec, vocabulary: Vocabulary) -> VocabularyHead:
         activation = ACTIVATIONS[self.activation]

@@ -88,24 +88,29 @@ def _read_txt(lines: Lines, source: TextSource, notices: list[str]) -> Iterator[
 
 
 def _read_jsonl(lines: Lines, source: TextSource, notices: list[str]) -> Iterator[tuple[int, str]]:
+    for line, text in without_blank_tail(lines, source):
+        yield line, parse_object(source, line, text)[0]
+
+
+def parse_object(source: TextSource, line: int, text: str) -> tuple[str, dict[str, object]]:
+    """The text that a line of JSON holds, and the whole object."""
     wanted = source.field or "text"
-    for line, text in _without_blank_tail(lines, source):
-        try:
-            value = json.loads(text)
-        except (ValueError, RecursionError) as error:
-            reason = f"{error.msg}, column {error.colno}" if isinstance(error, json.JSONDecodeError) else str(error)
-            array = "for a file that is one array: jq -c '.[]' turns it into lines" if text[0] == "[" else None
-            source.fail(f"not valid JSON ({reason})", line, array or "each line must be one JSON object")
-        if not isinstance(value, dict):
-            source.fail(f"the line is {_json_type(value)}, not an object", line, f'write {{"{wanted}": "..."}}')
-        if wanted not in value:
-            listed = ", ".join(repr(name) for name in value) or "none"
-            hint = f"name one with --field; the line's fields are: {listed}"
-            source.fail(f"there is no field {wanted!r}", line, hint)
-        found = source.check_value(value[wanted], wanted, line)
-        if "\\u" in text and _has_lone_surrogate(found):
-            source.fail(f"{wanted!r} has half a surrogate pair (\\ud800 to \\udfff)", line, "mend or remove it")
-        yield line, found
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        reason = f"{error.msg}, column {error.colno}" if isinstance(error, json.JSONDecodeError) else str(error)
+        array = "for a file that is one array: jq -c '.[]' turns it into lines" if text[0] == "[" else None
+        source.fail(f"not valid JSON ({reason})", line, array or "each line must be one JSON object")
+    if not isinstance(value, dict):
+        source.fail(f"the line is {_json_type(value)}, not an object", line, f'write {{"{wanted}": "..."}}')
+    if wanted not in value:
+        listed = ", ".join(repr(name) for name in value) or "none"
+        hint = f"name one with --field; the line's fields are: {listed}"
+        source.fail(f"there is no field {wanted!r}", line, hint)
+    found = source.check_value(value[wanted], wanted, line)
+    if "\\u" in text and _has_lone_surrogate(found):
+        source.fail(f"{wanted!r} has half a surrogate pair (\\ud800 to \\udfff)", line, "mend or remove it")
+    return found, value
 
 
 def _read_csv(lines: Lines, source: TextSource, notices: list[str]) -> Iterator[tuple[int, str]]:
@@ -166,7 +171,7 @@ def _read_cells(
             yield line, row[column]
 
 
-def _without_blank_tail(lines: Lines, source: TextSource) -> Iterator[tuple[int, str]]:
+def without_blank_tail(lines: Lines, source: TextSource) -> Iterator[tuple[int, str]]:
     """Blank lines may end the file. Between others they are a mistake, not a text."""
     blank = 0
     for text in lines:
@@ -179,16 +184,18 @@ def _without_blank_tail(lines: Lines, source: TextSource) -> Iterator[tuple[int,
             blank = blank or lines.number
 
 
-def _read_parquet(table: pq.ParquetFile, source: TextSource, notices: list[str]) -> Iterator[tuple[int, str]]:
+def read_table(
+    table: pq.ParquetFile, source: TextSource, notices: list[str], groups: Sequence[int] | None = None, row: int = 1
+) -> Iterator[tuple[int, str]]:
+    """Row number and text of each row; `groups` names the row groups to read, of which the first begins at `row`."""
     schema = table.schema_arrow
     name = source.choose_column(schema.names, notices)
     kind = schema.field(name).type
     stored = kind.value_type if pa.types.is_dictionary(kind) else kind
     if not (pa.types.is_string(stored) or pa.types.is_large_string(stored) or pa.types.is_string_view(stored)):
         source.fail(f"the column {name!r} holds {kind}, not text", hint="write it as strings")
-    row = 1
     try:
-        for batch in table.iter_batches(batch_size=256, columns=[name], use_threads=False):
+        for batch in table.iter_batches(batch_size=256, row_groups=groups, columns=[name], use_threads=False):
             values = batch.column(0).cast(pa.large_string())
             for value in values:
                 if value.is_valid and len(value.as_buffer()) > source.max_line_bytes:
@@ -219,7 +226,7 @@ class TextReader(Iterator[TextRecord]):
         self.notices: list[str] = []  # what had to be guessed, as sentences; complete once the first text was read
         self._raw: BinaryIO | None = None
         self._size, self._num_rows, self._row = 0, 0, 0
-        format, codec = _format_of(source)
+        format, codec = format_of(source)
         if not source.is_stdin:
             self._raw = open_bytes(Path(source.path))
             status = os.fstat(self._raw.fileno())
@@ -254,15 +261,19 @@ class TextReader(Iterator[TextRecord]):
             self._raw.close()
 
     def _open_table(self) -> Iterator[tuple[int, str]]:
-        if not self._size:
-            self.source.fail("not a Parquet file (it is empty, or a pipe)")
-        try:
-            # Buffered pages instead of whole row groups: a file of one row group stays out of memory too.
-            table = pq.ParquetFile(self._raw, pre_buffer=False, buffer_size=1 << 20)
-        except (pa.ArrowException, OSError) as error:
-            self.source.fail(f"not a Parquet file, or a broken one ({_first_line(error)})")
+        table = open_table(self.source, self._raw if self._size else None)
         self._num_rows = table.metadata.num_rows
-        return _read_parquet(table, self.source, self.notices)
+        return read_table(table, self.source, self.notices)
+
+
+def open_table(source: TextSource, stream: BinaryIO | None) -> pq.ParquetFile:
+    if stream is None:
+        source.fail("not a Parquet file (it is empty, or a pipe)")
+    try:
+        # Buffered pages instead of whole row groups: a file of one row group stays out of memory too.
+        return pq.ParquetFile(stream, pre_buffer=False, buffer_size=1 << 20)
+    except (pa.ArrowException, OSError) as error:
+        source.fail(f"not a Parquet file, or a broken one ({_first_line(error)})")
 
 
 def read_texts(
@@ -277,7 +288,7 @@ def read_texts(
     return TextSource(path, field, format, max_line_bytes, null_as_empty).read()
 
 
-def _format_of(source: TextSource) -> tuple[str, str | None]:
+def format_of(source: TextSource) -> tuple[str, str | None]:
     path = Path(str(source.path).lower())
     codec = CODECS.get(path.suffix)
     ending = path.with_suffix("").suffix if codec else path.suffix

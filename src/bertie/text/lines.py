@@ -47,23 +47,39 @@ def open_bytes(path: Path) -> BinaryIO:
         refuse(str(path), f"the file cannot be opened ({error.strerror})")
 
 
+def unpack(stream: Any, codec: str | None) -> io.BufferedReader:
+    """The bytes inside a compressed stream, or those of a plain one, buffered."""
+    if codec == "gzip":
+        stream = gzip.GzipFile(fileobj=stream)
+    elif codec:
+        stream = pa.CompressedInputStream(stream, codec)
+    return stream if isinstance(stream, io.BufferedReader) else io.BufferedReader(stream, 1 << 16)
+
+
+def read_or_refuse(read: Callable[[], bytes], name: str, line: int) -> bytes:
+    try:
+        return read()
+    except (EOFError, zlib.error, gzip.BadGzipFile, pa.ArrowException) as error:
+        reason: Exception = error
+    except OSError as error:
+        if error.errno is not None:  # None is how pyarrow reports a stream that it cannot unpack
+            refuse(name, f"reading failed ({error.strerror})", line)
+        reason = error
+    refuse(name, f"the compressed data is broken or cut off ({reason})", line, "fetch the file again")
+
+
 class Lines:
     """Iterates over lines as text, ends kept; `number` is the last line's, from 1. Only "\\n" ends a line: "\\u2028"
     and its like are part of a text. A byte order mark at the start is taken off."""
 
     def __init__(self, stream: Any, name: str, codec: str | None = None, max_line_bytes: int = MAX_LINE_BYTES):
         self.name, self.max_line_bytes = name, max_line_bytes
-        self.number = 0
-        if codec == "gzip":
-            stream = gzip.GzipFile(fileobj=stream)
-        elif codec:
-            stream = pa.CompressedInputStream(stream, codec)
-        buffered = isinstance(stream, io.BufferedReader)
-        self._stream = stream if buffered else io.BufferedReader(stream, 1 << 16)
+        self.number, self.offset = 0, 0  # set both for a stream that begins inside a file
+        self._stream = unpack(stream, codec)
 
     def __iter__(self) -> Iterator[str]:
         self._refuse_binary(self._read(lambda: self._stream.peek(8192)))
-        limit, offset = self.max_line_bytes, 0
+        limit = self.max_line_bytes
         # Two bytes more than the limit: room for the line's end, and no more of a line without one.
         while raw := self._read(lambda: self._stream.readline(limit + 2)):
             self.number += 1
@@ -74,24 +90,12 @@ class Lines:
             try:
                 text = raw.decode("utf-8")
             except UnicodeDecodeError as error:
-                self._refuse_encoding(raw[error.start], offset + error.start)
-            offset += len(raw)
+                self._refuse_encoding(raw[error.start], self.offset + error.start)
+            self.offset += len(raw)
             yield text.removeprefix("\ufeff") if self.number == 1 else text
 
     def _read(self, read: Callable[[], bytes]) -> bytes:
-        try:
-            return read()
-        except (EOFError, zlib.error, gzip.BadGzipFile, pa.ArrowException) as error:
-            self._refuse_compression(error)
-        except OSError as error:
-            if error.errno is None:  # how pyarrow reports a stream that it cannot unpack
-                self._refuse_compression(error)
-            refuse(self.name, f"reading failed ({error.strerror})", self.number + 1)
-
-    def _refuse_compression(self, error: Exception) -> NoReturn:
-        refuse(
-            self.name, f"the compressed data is broken or cut off ({error})", self.number + 1, "fetch the file again"
-        )
+        return read_or_refuse(read, self.name, self.number + 1)
 
     def _refuse_binary(self, start: bytes) -> None:
         for signature, kind in SIGNATURES.items():

@@ -72,8 +72,8 @@ def encoder_of(config: Config, pooler: bool) -> EncoderSpec:
 def config_of(recipe: Recipe) -> dict[str, Any] | None:
     """The config of the same model in `transformers`, or None if reading it back would not give this recipe."""
     encoder, heads = recipe.encoder, {objective.kind: objective for objective in recipe.objectives}
-    block = encoder.stack.block
     try:
+        block = encoder.stack.block
         sizes = {table.field: table.size for table in encoder.embeddings.tables}
         config: dict[str, Any] = {
             "architectures": [ARCHITECTURES["masked-lm" in heads, "next-sentence" in heads]],

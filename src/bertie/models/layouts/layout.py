@@ -24,7 +24,7 @@ class Entry:
         return tensors[0] if len(tensors) == 1 else torch.cat(list(tensors))
 
     def split(self, tensor: Tensor) -> list[Tensor]:
-        return list(tensor.chunk(len(self.theirs)))
+        return [tensor] if len(self.theirs) == 1 else list(tensor.chunk(len(self.theirs)))
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,147 @@
+"""A corpus folder enters, documents leave, by number and without loading the rest."""
+
+import hashlib
+from collections.abc import Iterable, Iterator
+from functools import cached_property, lru_cache
+from pathlib import Path
+from typing import Self
+
+import numpy as np
+
+from bertie.data.manifest import FileEntry, Manifest, ShardEntry, TokenizerEntry
+from bertie.data.shards import Block, CorpusDocument, Shard, offsets_of, write_shard
+from bertie.errors import FolderError
+from bertie.text.tokenizer import Tokenizer
+
+# Every open shard holds a file handle, and a process has some 1,000 of them.
+OPEN_SHARDS = 256
+
+
+class Corpus:
+    """Documents of tokens, numbered in the order of the sources."""
+
+    def __init__(self, folder: Path, manifest: Manifest):
+        self.folder, self.manifest = folder, manifest
+        self._begins = offsets_of(np.array([entry.num_documents for entry in manifest.shards], dtype=np.int64))
+        self._open = lru_cache(maxsize=OPEN_SHARDS)(self._open_shard)
+
+    @classmethod
+    def open(cls, folder: str | Path, tokenizer: Tokenizer | None = None) -> Self:
+        """Give the tokenizer that is to read the ids: one that did not make them is refused."""
+        manifest = Manifest.read(Path(folder))
+        if tokenizer is not None:
+            check_tokenizer(manifest.tokenizer, tokenizer, str(folder))
+        return cls(Path(folder), manifest)
+
+    def __getstate__(self) -> tuple[Path, Manifest]:
+        return self.folder, self.manifest
+
+    def __setstate__(self, state: tuple[Path, Manifest]) -> None:
+        self.__init__(*state)  # type: ignore[misc]
+
+    def _open_shard(self, number: int) -> Shard:
+        return Shard(self.folder / self.manifest.shards[number].name)
+
+    @property
+    def num_documents(self) -> int:
+        return int(self._begins[-1])
+
+    def __len__(self) -> int:
+        return self.num_documents
+
+    @property
+    def num_tokens(self) -> int:
+        return self.manifest.num_tokens
+
+    @cached_property
+    def lengths(self) -> np.ndarray:
+        """[documents] int64, tokens of each document."""
+        rows = [self._open(number).lengths for number in range(len(self.manifest.shards))]
+        return np.concatenate(rows) if rows else np.zeros(0, np.int64)
+
+    @cached_property
+    def sentence_counts(self) -> np.ndarray:
+        """[documents] int64, sentences of each document."""
+        rows = [self._open(number).sentence_counts for number in range(len(self.manifest.shards))]
+        return np.concatenate(rows) if rows else np.zeros(0, np.int64)
+
+    def document(self, number: int) -> CorpusDocument:
+        if not 0 <= number < self.num_documents:
+            raise IndexError(f"document {number} of a corpus of {self.num_documents:,}")
+        shard = int(np.searchsorted(self._begins, number, side="right")) - 1
+        return self._open(shard).document(number - int(self._begins[shard]))
+
+    def __iter__(self) -> Iterator[CorpusDocument]:
+        for number in range(len(self.manifest.shards)):
+            yield from self._open(number)
+
+    def verify(self) -> Iterator[tuple[FileEntry, list[str]]]:
+        """Each file of the folder in turn with what is wrong with it; [] where all is well."""
+        for number, entry in enumerate(self.manifest.shards):
+            faults = file_faults(self.folder, entry)
+            if not faults:
+                shard = self._open_shard(number)
+                if shard.num_documents != entry.num_documents:
+                    faults = [f"has {shard.num_documents:,} documents, the manifest says {entry.num_documents:,}"]
+                faults += shard.faults(self.manifest.tokenizer.size)
+            yield entry, faults
+        for file in self.manifest.signatures:
+            yield file, file_faults(self.folder, file)
+
+
+def file_faults(folder: Path, entry: FileEntry) -> list[str]:
+    """Whether the file has the bytes that were written."""
+    try:
+        with (folder / entry.name).open("rb") as file:
+            found = hashlib.file_digest(file, "sha256").hexdigest()
+            size = file.tell()
+    except OSError as error:
+        return [f"cannot be read ({error.strerror})"]
+    if size != entry.num_bytes:
+        return [f"has {size:,} bytes, {entry.num_bytes:,} were written"]
+    return [] if found == entry.sha256 else [f"its bytes were changed: sha256 is {found}, was {entry.sha256}"]
+
+
+def check_tokenizer(entry: TokenizerEntry, tokenizer: Tokenizer, where: str) -> None:
+    if tokenizer.digest != entry.digest:
+        raise FolderError(
+            f"the corpus was made with the tokenizer {entry.digest} ({entry.kind}, {entry.size:,} ids), "
+            f"this one is {tokenizer.digest} ({tokenizer.kind}, {tokenizer.size:,} ids)",
+            where=where,
+            hint="use that tokenizer, or build the corpus again with this one",
+        )
+
+
+def tokenizer_entry(tokenizer: Tokenizer) -> TokenizerEntry:
+    return TokenizerEntry(digest=tokenizer.digest, kind=tokenizer.kind, size=tokenizer.size, unk=tokenizer.special.unk)
+
+
+def shard_name(layer: int, part: str) -> str:
+    return f"shard-{layer:02d}-{part}.arrow"
+
+
+def write_shards(
+    folder: str | Path,
+    documents: Iterable[CorpusDocument],
+    tokenizer: Tokenizer | TokenizerEntry,
+    per_shard: int = 1000,
+) -> Corpus:
+    """Documents that are tokens already as a corpus folder, in one go; the way of text is `build_corpus`."""
+    target = Path(folder)
+    target.mkdir(parents=True, exist_ok=True)
+    entry = tokenizer if isinstance(tokenizer, TokenizerEntry) else tokenizer_entry(tokenizer)
+    shards: list[ShardEntry] = []
+    waiting: list[CorpusDocument] = []
+
+    def flush() -> None:
+        if waiting:
+            shards.append(write_shard(target / shard_name(0, f"{len(shards):06d}"), [Block.of(waiting)], entry.size))
+            waiting.clear()
+
+    for document in documents:
+        waiting.append(document)
+        if len(waiting) == per_shard:
+            flush()
+    flush()
+    Manifest(tokenizer=entry, shards=tuple(shards)).write(target)
+    return Corpus.open(target)

@@ -1,0 +1,143 @@
+"""What a corpus folder says of itself. Enters: counts, options, digests and checksums. Leaves: `manifest.json`. It is
+written last and at once, so that a folder either has a whole corpus or none."""
+
+import hashlib
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Self
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from bertie.errors import FolderError
+
+FILE = "manifest.json"
+VERSION = 1
+
+
+class Entry(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class TokenizerEntry(Entry):
+    """Which tokenizer made the ids. A tokenizer of another digest must not read them."""
+
+    digest: str
+    kind: str
+    size: int
+    unk: int | None = None
+
+
+class FileEntry(Entry):
+    """A file of the folder and the checksum of its bytes."""
+
+    name: str
+    num_bytes: int
+    sha256: str
+
+
+class ShardEntry(FileEntry):
+    num_documents: int
+    num_sentences: int
+    num_words: int
+    num_tokens: int
+
+
+class Layer(Entry):
+    """One `build` or `add`: what it read, under which options, and the first shard of its own."""
+
+    sources: tuple[str, ...]
+    options: dict[str, Any]
+    first_shard: int
+    counts: dict[str, int] = Field(default_factory=dict)
+
+
+class Manifest(Entry):
+    version: int = VERSION
+    tokenizer: TokenizerEntry
+    # What split the text, as "name version" or a digest: the segmenter with its dictionary, the sentence splitter.
+    tools: dict[str, str] = Field(default_factory=dict)
+    counts: dict[str, int] = Field(default_factory=dict)  # what was read, changed and kept
+    dropped: dict[str, int] = Field(default_factory=dict)  # what is not in the corpus, by reason
+    layers: tuple[Layer, ...] = ()
+    shards: tuple[ShardEntry, ...] = ()
+    signatures: tuple[FileEntry, ...] = ()  # what `add` compares new text with
+
+    @property
+    def num_documents(self) -> int:
+        return sum(shard.num_documents for shard in self.shards)
+
+    @property
+    def num_sentences(self) -> int:
+        return sum(shard.num_sentences for shard in self.shards)
+
+    @property
+    def num_words(self) -> int:
+        return sum(shard.num_words for shard in self.shards)
+
+    @property
+    def num_tokens(self) -> int:
+        return sum(shard.num_tokens for shard in self.shards)
+
+    def write(self, folder: Path) -> None:
+        write_whole(folder / FILE, (self.model_dump_json(indent=1) + "\n").encode())
+
+    @classmethod
+    def read(cls, folder: Path) -> Self:
+        path = folder / FILE
+        try:
+            content = json.loads(path.read_bytes())
+        except FileNotFoundError:
+            if not folder.is_dir():
+                raise FolderError(
+                    "no such folder", where=str(folder), hint="build one with bertie corpus build"
+                ) from None
+            hint = "the build is not finished: the same bertie corpus build command continues it"
+            raise FolderError(f"there is no {FILE}", where=str(folder), hint=hint) from None
+        except (OSError, ValueError) as error:
+            raise FolderError(f"cannot be read ({error})", where=str(path), hint="build the corpus again") from None
+        version = content.get("version") if isinstance(content, dict) else None
+        if version != VERSION:
+            hint = "build the corpus again with this version of bertie"
+            raise FolderError(f"is of version {version}, this bertie reads {VERSION}", where=str(path), hint=hint)
+        try:
+            return cls.model_validate(content)
+        except ValidationError as error:
+            first = error.errors(include_url=False)[0]
+            field = ".".join(str(step) for step in first["loc"])
+            raise FolderError(f"{field}: {first['msg']}", where=str(path), hint="build the corpus again") from None
+
+
+def write_whole(path: Path, content: bytes | memoryview) -> None:
+    """All of the file or nothing of it, also when the machine stops now."""
+    part = path.with_name(f"{path.name}.{os.getpid()}.part")
+    try:
+        with part.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        part.replace(path)
+    except OSError:
+        part.unlink(missing_ok=True)
+        raise
+    sync_folder(path.parent)
+
+
+def sha256_of(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def sync_folder(folder: Path) -> None:
+    """A rename is safe once its folder is."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def added(first: Mapping[str, int], second: Mapping[str, int]) -> dict[str, int]:
+    """Counts of both, key by key, in the order of their first mention."""
+    return {key: first.get(key, 0) + second.get(key, 0) for key in dict.fromkeys([*first, *second])}

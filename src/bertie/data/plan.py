@@ -1,0 +1,175 @@
+"""Which samples a step takes: numbered samples and a batch size enter, the (epoch, number) of any step's rows leaves.
+
+Nothing is walked: the order of an epoch is a keyed permutation that is computed where it is asked, and batches under a
+budget of tokens are found in prefix sums over the permuted lengths. Batches run on over the ends of epochs, so each is
+full, and every sample comes once an epoch.
+"""
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+
+from bertie.data.batching import BatchSize, Rows
+from bertie.data.samples.source import Samples, generator
+from bertie.errors import SpecError
+from bertie.spec import Spec
+
+ROUNDS = 6
+CHUNK = 1 << 16  # samples whose prefix sums are held at once
+
+
+class SampleKey(NamedTuple):
+    epoch: int
+    number: int
+
+
+class Permutation:
+    """0 to size - 1 in a random order, without holding it: a Feistel network over a power of four, where what falls
+    outside is sent through again until it falls inside."""
+
+    def __init__(self, size: int, rng: np.random.Generator):
+        self.size = size
+        self.half = np.uint64(max(1, -(-(size - 1).bit_length() // 2)))
+        self.low = np.uint64((1 << int(self.half)) - 1)
+        self.keys = rng.integers(0, 1 << 64, ROUNDS, np.uint64)
+
+    def __call__(self, places: np.ndarray) -> np.ndarray:
+        values = self._once(np.asarray(places).astype(np.uint64))
+        while (outside := np.flatnonzero(values >= self.size)).size:
+            values[outside] = self._once(values[outside])
+        return values.astype(np.int64)
+
+    def _once(self, values: np.ndarray) -> np.ndarray:
+        left, right = values >> self.half, values & self.low
+        for key in self.keys:
+            left, right = right, left ^ (_scramble(right + key) & self.low)
+        return (left << self.half) | right
+
+
+def _scramble(values: np.ndarray) -> np.ndarray:
+    """The finaliser of splitmix64: every bit of the value changes every bit of the answer with probability 1/2."""
+    values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return values ^ (values >> np.uint64(31))
+
+
+class EpochPlan:
+    """The batches of one shape of sample, for ever."""
+
+    def __init__(self, samples: Samples, size: BatchSize, seed: int):
+        self.samples, self.size, self.seed = samples, size, seed
+        self.num_samples = samples.num_samples
+        self.order = lru_cache(4)(self._order)
+        if isinstance(size, Rows):
+            self._by_rows: int | None = size.rows
+            return
+        self._by_rows = None
+        # A batch takes the samples that begin inside its window of the permuted text. With windows so much shorter
+        # than the budget the last one's tail still fits.
+        self.window = size.tokens - samples.longest + 1
+        if self.window < samples.longest:
+            raise SpecError(
+                f"a budget of {size.tokens:,} tokens is too small for rows of up to {samples.longest:,}",
+                hint=f"give at least {2 * samples.longest - 1:,} tokens, or shorter rows",
+            )
+        self.chunk_ends = lru_cache(4)(self._chunk_ends)
+        self.chunk = lru_cache(4)(self._chunk)
+        self.total = int(self.chunk_ends(0)[-1])
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Goes to other processes as what it was made of."""
+        return type(self), (self.samples, self.size, self.seed)
+
+    @property
+    def steps_per_epoch(self) -> float:
+        if self._by_rows:
+            return self.num_samples / self._by_rows
+        return self.total / self.window
+
+    def batch(self, step: int, rank: int = 0, num_ranks: int = 1) -> list[SampleKey]:
+        """The rows of a step. Each rank has batches of its own, of the full size, without overlap."""
+        if not 0 <= rank < num_ranks or step < 0:
+            raise ValueError(f"step {step} of rank {rank} of {num_ranks}")
+        number = step * num_ranks + rank
+        if self._by_rows:
+            places = np.arange(number * self._by_rows, (number + 1) * self._by_rows)
+            return self._keys(places)
+        return self._keys(np.arange(self._place(number * self.window), self._place((number + 1) * self.window)))
+
+    def _keys(self, places: np.ndarray) -> list[SampleKey]:
+        """Places in the endless row of epochs, to samples."""
+        epochs, inside = np.divmod(places, self.num_samples)
+        keys = []
+        for epoch in np.unique(epochs).tolist():
+            indices = self.order(epoch)(inside[epochs == epoch]) if self.samples.shuffled else inside[epochs == epoch]
+            keys += [SampleKey(epoch, index) for index in indices.tolist()]
+        return keys
+
+    def _order(self, epoch: int) -> Permutation:
+        return Permutation(self.num_samples, generator(self.seed, epoch, 0, "order"))
+
+    def _place(self, position: int) -> int:
+        """How many samples begin before a position of the endless text: an epoch has the same size each time."""
+        epoch, inside = divmod(position, self.total)
+        ends = self.chunk_ends(epoch)
+        chunk = int(np.searchsorted(ends, inside, side="right"))
+        before = int(ends[chunk - 1]) if chunk else 0
+        # A sample begins where the one before it ends.
+        starts = self.chunk(epoch, chunk)[1] + before
+        return epoch * self.num_samples + chunk * CHUNK + int(np.searchsorted(starts, inside))
+
+    def _chunk(self, epoch: int, chunk: int) -> tuple[int, np.ndarray]:
+        """The chunk's tokens, and where in it each sample begins."""
+        places = np.arange(chunk * CHUNK, min((chunk + 1) * CHUNK, self.num_samples))
+        lengths = self.samples.lengths(self.order(epoch)(places) if self.samples.shuffled else places)
+        ends = np.cumsum(lengths, dtype=np.int64)
+        return int(ends[-1]), ends - lengths
+
+    def _chunk_ends(self, epoch: int) -> np.ndarray:
+        """[chunks] prefix sums: all that is held of a whole epoch."""
+        num_chunks = -(-self.num_samples // CHUNK)
+        return np.cumsum([self._chunk(epoch, chunk)[0] for chunk in range(num_chunks)], dtype=np.int64)
+
+
+class Phase(Spec):
+    """A share of all steps, and the length of rows in it."""
+
+    share: float
+    length: int
+
+
+class Curriculum(Spec):
+    """Lengths one after another, by shares of the steps: most steps short, the last ones long."""
+
+    phases: tuple[Phase, ...] = (Phase(share=0.9, length=128), Phase(share=0.1, length=512))
+
+    def ends(self, num_steps: int) -> list[int]:
+        """The step before which each phase ends."""
+        shares = np.cumsum([phase.share for phase in self.phases])
+        if not self.phases or min(phase.share for phase in self.phases) <= 0 or abs(shares[-1] - 1) > 1e-9:
+            raise SpecError("the shares of a curriculum's phases must be above 0 and add up to 1")
+        return [round(share * num_steps) for share in shares]
+
+    def locate(self, step: int, num_steps: int) -> tuple[int, int]:
+        """The phase of a step, and the step's number in it."""
+        ends = self.ends(num_steps)
+        if not 0 <= step < num_steps:
+            raise ValueError(f"step {step} of {num_steps}")
+        phase = int(np.searchsorted(ends, step, side="right"))
+        return phase, step - (ends[phase - 1] if phase else 0)
+
+
+class CurriculumPlan:
+    """One plan for each phase of a curriculum, as one."""
+
+    def __init__(self, curriculum: Curriculum, plans: Sequence[EpochPlan], num_steps: int):
+        if len(plans) != len(curriculum.phases):
+            raise ValueError(f"{len(plans)} plans for {len(curriculum.phases)} phases")
+        self.curriculum, self.plans, self.num_steps = curriculum, plans, num_steps
+
+    def batch(self, step: int, rank: int = 0, num_ranks: int = 1) -> tuple[int, list[SampleKey]]:
+        """The phase, whose samples are meant, and the rows."""
+        phase, inside = self.curriculum.locate(step, self.num_steps)
+        return phase, self.plans[phase].batch(inside, rank, num_ranks)

@@ -1,0 +1,64 @@
+"""From C source to a loaded library: compiled once a machine, checked in a child process, kept in the user's cache.
+
+Returns None wherever anything is missing: no compiler, no writable cache, wrong answers, a crash. Nothing is ever said then:
+the torch path does the same work. `BERTIE_NATIVE=0` switches all of it off.
+"""
+
+import ctypes
+import hashlib
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from bertie.machine import cache_file
+
+FLAGS = ("-O3", "-march=native", "-fopenmp", "-shared", "-fPIC", "-std=gnu11")
+TIME_LIMIT = 60
+
+
+def load_library(source: Path, check: str) -> ctypes.CDLL | None:
+    """`check` is Python code for a child process, which gets the library's path and must end with exit code 0."""
+    compiler = shutil.which(os.environ.get("CC") or "cc") or shutil.which("gcc") or shutil.which("clang")
+    if os.environ.get("BERTIE_NATIVE") == "0" or compiler is None or sys.platform != "linux":
+        return None
+    try:
+        library = cache_file().parent / "native" / f"{source.stem}-{_key(source, compiler, check)}.so"
+        refused = library.with_suffix(".refused")
+        if refused.exists():
+            return None
+        if not library.exists() and not _compile(compiler, source, library, check):
+            refused.touch()
+            return None
+        return ctypes.CDLL(str(library))
+    except (OSError, subprocess.SubprocessError):
+        return None
+
+
+def _compile(compiler: str, source: Path, library: Path, check: str) -> bool:
+    library.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=library.parent) as folder:
+        built = Path(folder) / library.name
+        command = [compiler, *FLAGS, "-o", str(built), str(source), "-lm"]
+        for step in (command, [sys.executable, "-c", check, str(built)]):
+            if subprocess.run(step, capture_output=True, timeout=TIME_LIMIT, check=False).returncode:
+                return False
+        built.replace(library)
+    return True
+
+
+def _key(source: Path, compiler: str, check: str) -> str:
+    """Another source, compiler or processor needs another library; a home folder may be shared by many machines."""
+    version = subprocess.run([compiler, "--version"], capture_output=True, timeout=TIME_LIMIT, check=True).stdout
+    processor = platform.machine().encode()
+    if (cpuinfo := Path("/proc/cpuinfo")).exists():
+        lines = cpuinfo.read_text("utf-8", "replace").splitlines()
+        wanted = ("model name", "flags", "Features")
+        processor += "\n".join(sorted({line for line in lines if line.startswith(wanted)})).encode()
+    total = hashlib.sha256()
+    for part in (source.read_bytes(), version, processor, " ".join(FLAGS).encode(), check.encode()):
+        total.update(hashlib.sha256(part).digest())
+    return total.hexdigest()[:16]

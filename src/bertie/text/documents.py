@@ -1,0 +1,139 @@
+"""Files, folders, globs and standard input in, slices of documents out.
+
+A `Slice` is a plain value: about 12 MB of text from one file or from several small ones, cut at document boundaries.
+Slices in their order cover the input exactly once and do not depend on who reads them, so any number of workers, on
+any machine that sees the files, can each read some.
+"""
+
+import glob
+import hashlib
+import shutil
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+from bertie.errors import InputError
+from bertie.spec import Spec
+from bertie.text.document_parts import Boundary, Document, DocumentOptions, Format, Part
+from bertie.text.slicing import file_format, is_known, parts_of
+
+__all__ = ["Boundary", "Document", "DocumentOptions", "Format", "Part", "Slice", "list_files", "slices"]
+
+STANDARD_INPUT = "standard input"
+
+
+class Slice(Spec):
+    """A piece of the input that can be read on its own."""
+
+    parts: tuple[Part, ...]
+    options: DocumentOptions
+
+    def read(self) -> Iterator[Document]:
+        for part in self.parts:
+            yield from part.read(self.options)
+
+    @property
+    def size(self) -> int:
+        """Bytes of text, roughly."""
+        return sum(part.size for part in self.parts)
+
+    @property
+    def digest(self) -> str:
+        """sha256 over the content, where it stands and how it is read."""
+        return hashlib.sha256(self.model_dump_json().encode()).hexdigest()
+
+    @property
+    def where(self) -> str:
+        first, last = self.parts[0], self.parts[-1]
+        return f"{first.shown}:{first.first_line}" + (f" to {last.shown}" if last.shown != first.shown else "")
+
+
+def slices(
+    sources: Sequence[str | Path],
+    options: DocumentOptions | None = None,
+    *,
+    spool: Path | None = None,
+    notices: list[str] | None = None,
+) -> list[Slice]:
+    """The slices of all sources, in the order of the sources and of the sorted files in them.
+
+    Every file is read once, so that lines can be numbered, broken files are found before any work, and a digest tells
+    whether a file changed since. Standard input ("-") is written into the folder `spool` first. `notices` receives
+    sentences on what was guessed or left out.
+    """
+    options = options or DocumentOptions()
+    said = notices if notices is not None else []
+    found: list[Slice] = []
+    gathered: list[Part] = []
+    for path, shown in _files(sources, spool, said):
+        for part in parts_of(path, shown, options, said):
+            if gathered and sum(kept.size for kept in gathered) + part.size > options.slice_bytes:
+                found.append(Slice(parts=tuple(gathered), options=options))
+                gathered = []
+            gathered.append(part)
+    if gathered:
+        found.append(Slice(parts=tuple(gathered), options=options))
+    return found
+
+
+def list_files(sources: Sequence[str | Path], notices: list[str] | None = None) -> list[Path]:
+    """The files that the sources name: files, folders (all files below with a known ending), globs."""
+    found: list[Path] = []
+    for source in sources:
+        path = Path(source)
+        if path.is_dir():
+            found.extend(_files_below(path, notices if notices is not None else []))
+        elif path.exists() or not glob.has_magic(str(source)):
+            found.append(path)
+        else:
+            matched = [Path(match) for match in sorted(glob.glob(str(source), recursive=True))]  # noqa: PTH207
+            if not matched:
+                raise InputError("no file matches", where=str(source), hint="check the pattern")
+            found.extend(list_files(matched, notices))
+    return found
+
+
+def _files(sources: Sequence[str | Path], spool: Path | None, notices: list[str]) -> Iterable[tuple[Path, str]]:
+    if not sources:
+        raise InputError("there is no source to read", hint='give files, folders or globs, or "-" for standard input')
+    seen: dict[Path, str] = {}
+    for source in sources:
+        if str(source) == "-":
+            yield _spooled(spool), STANDARD_INPUT
+            continue
+        for path in list_files([source], notices):
+            if (real := path.resolve()) in seen:
+                raise InputError(f"the file is given twice, also as {seen[real]}", where=str(path), hint="give it once")
+            seen[real] = str(path)
+            yield path, str(path)
+
+
+def _files_below(folder: Path, notices: list[str]) -> list[Path]:
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    visible = [path for path in files if not any(step.startswith(".") for step in path.relative_to(folder).parts)]
+    known = [path for path in visible if is_known(path)]
+    if not known:
+        raise InputError("the folder has no file that can be read", where=str(folder), hint="name the files themselves")
+    if others := [path.relative_to(folder) for path in visible if path not in set(known)]:
+        listed = ", ".join(map(str, others[:3])) + (", ..." if len(others) > 3 else "")
+        notices.append(f"{folder}: {len(others)} files of unknown format are left out ({listed})")
+    return known
+
+
+def _spooled(spool: Path | None) -> Path:
+    if spool is None:
+        raise InputError("standard input cannot be read in slices", hint="save it to a file, and give that")
+    spool.mkdir(parents=True, exist_ok=True)
+    path = spool / "standard-input"
+    # A build that is resumed has no standard input any more; the complete copy is then what counts.
+    if not path.exists():
+        partial = path.with_suffix(".partial")
+        with partial.open("wb") as copy:
+            shutil.copyfileobj(sys.stdin.buffer, copy, 1 << 20)
+        partial.rename(path)
+    return path
+
+
+def format_of_source(path: Path) -> str:
+    """What a file is read as when no format is stated."""
+    return file_format(path, path.name, None)[0]

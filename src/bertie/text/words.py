@@ -1,0 +1,117 @@
+"""A sentence in, consecutive chunks of it out: words that a segmenter found, and runs of other text.
+
+Only words written with ideographs come from the segmenter. Everything else (Latin, kana, hangul, numbers, single
+ideographs) stays in runs whose words follow from the tokenizer's pieces. A boundary stands only next to an ideograph,
+or at white space or plain punctuation next to such a word, and never before a combining mark. A tokenizer that isolates
+ideographs therefore gives the same tokens for the chunks, one after another, as for the whole sentence;
+`keeps_chunks` tells whether it does.
+"""
+
+import re
+import unicodedata
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+
+from bertie.text.segmenters import Segmenter
+from bertie.text.tokenizer import Tokenizer
+
+# What WordPiece isolates, without the ranges in which its implementations differ (U+2B820 to U+2B91F).
+IDEOGRAPHS = "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0002a6df\U0002a700-\U0002b81f\U0002b920-\U0002ceaf"
+IDEOGRAPHS += "\U0002f800-\U0002fa1f"
+_IDEOGRAPH = re.compile(f"[{IDEOGRAPHS}]")
+_FIRST_IDEOGRAPH = IDEOGRAPHS[0]
+_UNIT = re.compile(f"[{IDEOGRAPHS}A-Za-z0-9]+")
+# Next to these a word may also begin or end with a Latin letter or a digit: every tokenizer that isolates ideographs
+# cuts there too.
+_EDGE = re.compile(rf"[\s{IDEOGRAPHS}!-/:-@\[-`{{-~\u2010-\u2027\u3001-\u3011\u3014-\u301f\uff01-\uff0f\uff1a-\uff20]")
+_MARKED = (*range(0x300, 0x20000), *range(0xE0100, 0xE01F0))  # the planes that have combining marks
+_MARKS = frozenset(mark for mark in map(chr, _MARKED) if unicodedata.category(mark).startswith("M"))
+
+
+class Chunk(NamedTuple):
+    """A part of a sentence. The tokens of a word (`is_word`) belong together; in a run, words follow from the pieces,
+    and every ideograph is a word of its own."""
+
+    text: str
+    is_word: bool
+
+
+@dataclass(frozen=True)
+class Chunks:
+    """The chunks of many sentences, one after another."""
+
+    texts: list[str]  # [C]
+    is_word: np.ndarray  # [C] bool
+    counts: np.ndarray  # [S] int64, chunks of each sentence; 0 for an empty sentence
+
+
+def chunk(sentence: str, segmenter: Segmenter | None) -> list[Chunk]:
+    """The sentence as consecutive chunks, none of them empty."""
+    chunks = chunk_all([sentence], segmenter)
+    return [Chunk(text, is_word) for text, is_word in zip(chunks.texts, chunks.is_word.tolist(), strict=True)]
+
+
+def chunk_all(sentences: Iterable[str], segmenter: Segmenter | None) -> Chunks:
+    """`chunk` for bulk work: the texts can be given to `Tokenizer.encode_pieces` as they are."""
+    texts: list[str] = []
+    flags = bytearray()
+    counts: list[int] = []
+    for sentence in sentences:
+        before = len(texts)
+        if segmenter is not None and not sentence.isascii() and _IDEOGRAPH.search(sentence):
+            _add_chunks(sentence, segmenter.cut(sentence), texts, flags)
+        elif sentence:
+            texts.append(sentence)
+            flags.append(0)
+        counts.append(len(texts) - before)
+    return Chunks(texts, np.frombuffer(bytes(flags), dtype=np.bool_), np.array(counts, dtype=np.int64))
+
+
+def keeps_chunks(tokenizer: Tokenizer) -> bool:
+    """Whether chunks have the tokens of the whole: true where ideographs are isolated, so not for byte-level BPE."""
+    parts = [["a", "语言", "b"], ["使用", "模型", " x y"], ["t恤", "，", "预测"], ["が", "日本", "ガ"]]
+    wholes = tokenizer.encode_pieces(["".join(chunks) for chunks in parts])
+    pieces = tokenizer.encode_pieces([text for chunks in parts for text in chunks])
+    return bool(np.array_equal(wholes.ids, pieces.ids))
+
+
+def _add_chunks(sentence: str, words: list[str], texts: list[str], flags: bytearray) -> None:
+    """Append the chunks of a sentence that the segmenter cut into `words`.
+
+    A word of one ideograph stays in the run: its token begins a word and ends it without help.
+    """
+    run = place = 0  # where the open run began, and where the next word begins
+    for word in words:
+        end = place + len(word)
+        if end - place > 1 and _is_unit(word) and _stands_alone(sentence, place, end):
+            if run < place:
+                texts.append(sentence[run:place])
+                flags.append(0)
+            texts.append(word)
+            flags.append(1)
+            run = end
+        place = end
+    if run < place:
+        texts.append(sentence[run:])
+        flags.append(0)
+
+
+@lru_cache(maxsize=1 << 16)
+def _is_unit(word: str) -> bool:
+    """Ideographs, also mixed with Latin letters and digits: "语言", "IC卡"."""
+    return _UNIT.fullmatch(word) is not None and _IDEOGRAPH.search(word) is not None
+
+
+def _stands_alone(sentence: str, start: int, end: int) -> bool:
+    """Whether a tokenizer that isolates ideographs gives sentence[start:end] the same tokens alone as in its place."""
+    if start and sentence[start] < _FIRST_IDEOGRAPH and not _EDGE.match(sentence[start - 1]):
+        return False
+    if end == len(sentence):
+        return True
+    if sentence[end - 1] < _FIRST_IDEOGRAPH and not _EDGE.match(sentence[end]):
+        return False
+    return sentence[end] not in _MARKS

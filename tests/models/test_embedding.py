@@ -1,0 +1,77 @@
+"""Flat ids to vectors: in the order of the texts, whatever the batches."""
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bertie.batch import Batch, Ragged
+from bertie.models.embedding import embed_ids
+from bertie.models.model import Model
+from bertie.models.recipe import Size
+from bertie.models.recipes import bert
+from bertie.nn.encoder import Encoder
+from bertie.nn.pooling import Pooling, TokenPooling
+from bertie.text.tokens import FlatIds
+
+WIDTH = 16
+
+
+def build() -> Encoder:
+    recipe = bert(Size(depth=2, width=WIDTH, num_heads=2), vocab_size=50)
+    return Model.new(recipe.replace(encoder=recipe.encoder.replace(initial_std=0.2))).encoder.eval()
+
+
+ENCODER = build()
+
+
+def flat_of(lengths: list[int]) -> FlatIds:
+    ids = np.random.default_rng(0).integers(0, 50, sum(lengths))
+    return FlatIds(ids, np.array(lengths, np.int64), np.zeros(len(lengths), np.int64))
+
+
+def embed(flat: FlatIds, pooling: Pooling, max_tokens: int = 100) -> tuple[np.ndarray, int]:
+    done: list[int] = []
+    with torch.inference_mode():
+        vectors = embed_ids(ENCODER, flat, pooling, pooling.width(WIDTH), max_tokens, done.append)
+    return vectors, sum(done)
+
+
+@settings(max_examples=25)
+@given(
+    st.lists(st.integers(0, 60), max_size=64),
+    st.sampled_from([1, 60, 500, 100_000]),
+    st.sampled_from(["first", "mean", "max"]),
+)
+def test_each_vector_is_that_of_its_text_alone(lengths: list[int], max_tokens: int, tokens: TokenPooling) -> None:
+    pooling, flat = Pooling(tokens=tokens, normalize=True), flat_of(lengths)
+    vectors, _ = embed(flat, pooling, max_tokens)
+    assert vectors.shape == (len(lengths), WIDTH)
+    assert vectors.dtype == np.float32
+    for row, ids in enumerate(flat):
+        if not len(ids):
+            assert (vectors[row] == 0).all()
+        elif row % 7 == 0:
+            with torch.inference_mode():
+                alone = pooling(ENCODER(Batch({"tokens": Ragged.of([ids])})).states, ())
+            np.testing.assert_allclose(vectors[row], alone[0], atol=1e-6, rtol=0)
+
+
+def test_progress_counts_every_text_also_the_empty_ones() -> None:
+    assert embed(flat_of([3, 0, 0, 5]), Pooling())[1] == 4
+
+
+@pytest.mark.parametrize("layer", [0, 1, -1])
+def test_other_layers(layer: int) -> None:
+    flat = flat_of([4, 9])
+    vectors, _ = embed(flat, Pooling(layers=layer))
+    with torch.inference_mode():
+        layers = ENCODER(Batch({"tokens": Ragged.of(list(flat))}), keep_layers=True).layers
+    np.testing.assert_allclose(vectors[1], layers[layer][4:].mean(0), atol=1e-5)
+
+
+def test_ids_of_a_part_of_a_larger_array() -> None:
+    flat = flat_of([4, 9])
+    strided = FlatIds(np.repeat(flat.ids, 2)[::2], flat.lengths, flat.num_truncated)
+    np.testing.assert_array_equal(embed(strided, Pooling())[0], embed(flat, Pooling())[0])

@@ -1,0 +1,142 @@
+"""The files of `sentence-transformers`: read, written, and refused where they ask for more than is here."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bertie.errors import FolderError
+from bertie.models.sentence import SentenceSettings, read_sentence_settings, write_sentence_settings
+from bertie.nn.pooling import Pooling, TokenPooling
+
+MODULES = [("", "Transformer"), ("1_Pooling", "Pooling"), ("2_Normalize", "Normalize")]
+FLAGS = {
+    "pooling_mode_cls_token": False,
+    "pooling_mode_mean_tokens": False,
+    "pooling_mode_max_tokens": False,
+    "pooling_mode_mean_sqrt_len_tokens": False,
+    "pooling_mode_weightedmean_tokens": False,
+    "pooling_mode_lasttoken": False,
+    "include_prompt": True,
+}
+
+
+def write(folder: Path, modules: Any = None, pooling: Any = None, limits: Any = None) -> Path:
+    if modules is None:
+        modules = [
+            {"idx": index, "name": str(index), "path": path, "type": f"sentence_transformers.models.{kind}"}
+            for index, (path, kind) in enumerate(MODULES)
+        ]
+    (folder / "modules.json").write_text(modules if isinstance(modules, str) else json.dumps(modules), "utf-8")
+    (folder / "1_Pooling").mkdir()
+    pooling = {**FLAGS, "pooling_mode_mean_tokens": True} if pooling is None else pooling
+    (folder / "1_Pooling" / "config.json").write_text(json.dumps(pooling), "utf-8")
+    if limits is not None:
+        text = limits if isinstance(limits, str) else json.dumps(limits)
+        (folder / "sentence_bert_config.json").write_text(text, "utf-8")
+    return folder
+
+
+def test_a_plain_model_has_none(tmp_path: Path) -> None:
+    assert read_sentence_settings(tmp_path) is None
+
+
+@pytest.mark.parametrize(("flag", "tokens"), [("cls_token", "first"), ("mean_tokens", "mean"), ("max_tokens", "max")])
+def test_pooling_by_flags(tmp_path: Path, flag: str, tokens: TokenPooling) -> None:
+    write(tmp_path, pooling={**FLAGS, f"pooling_mode_{flag}": True}, limits={"max_seq_length": 77})
+    assert read_sentence_settings(tmp_path) == SentenceSettings(Pooling(tokens=tokens, normalize=True), 77)
+
+
+@pytest.mark.parametrize(("mode", "tokens"), [("cls", "first"), ("mean", "mean"), (["max"], "max")])
+def test_pooling_by_name(tmp_path: Path, mode: object, tokens: TokenPooling) -> None:
+    write(tmp_path, pooling={"embedding_dimension": 8, "pooling_mode": mode})
+    found = read_sentence_settings(tmp_path)
+    assert found is not None
+    assert found.pooling.tokens == tokens
+    assert found.max_length is None
+
+
+def test_without_normalisation(tmp_path: Path) -> None:
+    modules = [{"path": path, "type": f"sentence_transformers.models.{kind}"} for path, kind in MODULES[:2]]
+    found = read_sentence_settings(write(tmp_path, modules))
+    assert found is not None
+    assert not found.pooling.normalize
+
+
+@pytest.mark.parametrize(
+    ("pooling", "told"),
+    [
+        ({**FLAGS, "pooling_mode_cls_token": True, "pooling_mode_max_tokens": True}, r"cls \+ max"),
+        ({**FLAGS, "pooling_mode_mean_sqrt_len_tokens": True}, "mean_sqrt_len"),
+        ({**FLAGS, "pooling_mode_weightedmean_tokens": True}, "weightedmean"),
+        ({**FLAGS, "pooling_mode_lasttoken": True}, "lasttoken"),
+        (FLAGS, "none"),
+        ({"pooling_mode": "weightedmean"}, "weightedmean"),
+        ({"pooling_mode": ["mean", "max"]}, r"mean \+ max"),
+    ],
+)
+def test_a_pooling_that_is_not_here_is_named(tmp_path: Path, pooling: dict[str, Any], told: str) -> None:
+    write(tmp_path, pooling=pooling)
+    with pytest.raises(
+        FolderError, match=f"1_Pooling/config.json: asks for the pooling {told}; supported is one of cls"
+    ):
+        read_sentence_settings(tmp_path)
+
+
+def test_a_module_that_is_not_here_is_named(tmp_path: Path) -> None:
+    modules = [{"path": "", "type": "sentence_transformers.models.Dense"}]
+    with pytest.raises(FolderError, match=r"modules.json asks for Dense, which is not supported here; supported are"):
+        read_sentence_settings(write(tmp_path, modules))
+
+
+@pytest.mark.parametrize(
+    "modules", ["{", "", '"text"', "{}", "[3]", '[{"path": ""}]', '[{"type": "a.Transformer"}]', "7"]
+)
+def test_broken_modules(tmp_path: Path, modules: str) -> None:
+    with pytest.raises(FolderError, match=r"modules\.json"):
+        read_sentence_settings(write(tmp_path, modules))
+
+
+def test_modules_that_are_not_utf8(tmp_path: Path) -> None:
+    (tmp_path / "modules.json").write_bytes(b"\xff\xfe[")
+    with pytest.raises(FolderError, match=r"modules\.json"):
+        read_sentence_settings(tmp_path)
+
+
+@pytest.mark.parametrize("limits", ["{", "[]", {"max_seq_length": "long"}, {"max_seq_length": -5}])
+def test_broken_limits(tmp_path: Path, limits: object) -> None:
+    with pytest.raises(FolderError, match=r"sentence_bert_config\.json"):
+        read_sentence_settings(write(tmp_path, limits=limits))
+
+
+def test_a_missing_pooling_config(tmp_path: Path) -> None:
+    write(tmp_path)
+    (tmp_path / "1_Pooling" / "config.json").unlink()
+    with pytest.raises(FolderError, match=r"1_Pooling: has no config.json"):
+        read_sentence_settings(tmp_path)
+
+
+@pytest.mark.parametrize("tokens", ["first", "mean", "max"])
+@pytest.mark.parametrize("normalize", [False, True])
+@pytest.mark.parametrize("max_length", [None, 64])
+def test_what_is_written_is_read(tmp_path: Path, tokens: TokenPooling, normalize: bool, max_length: int | None) -> None:
+    settings = SentenceSettings(Pooling(tokens=tokens, normalize=normalize), max_length)
+    assert write_sentence_settings(tmp_path, settings, 8) is None
+    assert read_sentence_settings(tmp_path) == settings
+
+
+@pytest.mark.parametrize("layers", ["sum4", 2])
+def test_layers_cannot_be_expressed_and_an_older_description_is_taken_away(tmp_path: Path, layers: Any) -> None:
+    write_sentence_settings(tmp_path, SentenceSettings(Pooling()), 8)
+    note = write_sentence_settings(tmp_path, SentenceSettings(Pooling(layers=layers)), 8)
+    assert note is not None
+    assert f"cannot pool {layers} layers" in note
+    assert read_sentence_settings(tmp_path) is None
+
+
+def test_lower_casing_of_its_own_is_not_overlooked(tmp_path: Path) -> None:
+    """The library lower-cases every text where this is set: to ignore it would give other vectors."""
+    write(tmp_path, limits={"max_seq_length": 10, "do_lower_case": True})
+    with pytest.raises(FolderError, match="do_lower_case"):
+        read_sentence_settings(tmp_path)

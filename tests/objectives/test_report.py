@@ -1,0 +1,69 @@
+"""LossReport: sums and counts add exactly, and are divided only at the end."""
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bertie.objectives.report import Figure, LossReport
+
+parts = st.lists(st.lists(st.integers(-50, 50), min_size=1, max_size=9), min_size=1, max_size=6)
+
+
+def report(values: list[int]) -> LossReport:
+    figure = Figure.over(torch.tensor(values, dtype=torch.float32))
+    return LossReport({"a": figure}, {"b": figure})
+
+
+@given(parts)
+def test_parts_add_to_the_whole(values: list[list[int]]) -> None:
+    total = LossReport()
+    for part in values:
+        total = total + report(part)
+    flat = [value for part in values for value in part]
+    assert total.means() == pytest.approx({"a": sum(flat) / len(flat), "b": sum(flat) / len(flat)})
+    assert float(total.loss()) == pytest.approx(sum(flat) / len(flat))
+
+
+@given(parts)
+def test_losses_of_parts_over_the_whole_count_add_to_the_whole_loss(values: list[list[int]]) -> None:
+    counts = {"a": torch.tensor(float(sum(len(part) for part in values)))}
+    added = sum(float(report(part).loss(counts)) for part in values)
+    flat = [value for part in values for value in part]
+    assert added == pytest.approx(sum(flat) / len(flat), abs=1e-5)
+
+
+def test_each_loss_is_a_mean_over_its_own_count() -> None:
+    losses = {"a": Figure.over(torch.tensor([2.0, 4.0])), "b": Figure.over(torch.tensor([10.0]))}
+    assert float(LossReport(losses).loss()) == 13.0
+
+
+def test_a_loss_that_only_one_part_has_is_kept() -> None:
+    left = LossReport({"a": Figure.over(torch.tensor([2.0]))})
+    right = LossReport({"b": Figure.over(torch.tensor([3.0]))})
+    assert (left + right).means() == {"a": 2.0, "b": 3.0}
+
+
+def test_nothing_counted_is_zero_and_finite() -> None:
+    nothing = LossReport({"a": Figure.over(torch.zeros(0))})
+    assert float(nothing.loss()) == 0.0
+    assert nothing.means() == {"a": 0.0}
+
+
+def test_no_losses_at_all_cost_nothing() -> None:
+    assert float(LossReport().loss()) == 0.0
+
+
+def test_counts_stay_exact_past_sixteen_million() -> None:
+    total = Figure(torch.tensor(0.0), Figure.over(torch.ones(1)).count * 2**24) + Figure.over(torch.ones(1))
+    assert int(total.count) == 2**24 + 1
+
+
+def test_detached_keeps_numbers_and_drops_the_graph() -> None:
+    values = torch.tensor([1.0, 2.0], requires_grad=True)
+    kept = LossReport({"a": Figure.over(values * 2)}).detached()
+    assert not kept.losses["a"].sum.requires_grad
+    assert kept.means() == {"a": 3.0}
+    LossReport({"a": Figure.over(values * 2)}).loss().backward()
+    assert values.grad is not None
+    assert values.grad.tolist() == [1.0, 1.0]
