@@ -45,9 +45,9 @@ class Entrant:
     settings: Sequence[Settings]
 
 
-def field(batch_sizes: Sequence[int]) -> dict[str, Entrant]:
+def field(batch_sizes: Sequence[int], threads: int) -> dict[str, Entrant]:
     plain = [{"batch_size": size} for size in batch_sizes]
-    streamed = [{**setting, "streams": streams} for streams in (1, 2) for setting in plain]
+    streamed = [{**setting, "streams": streams} for streams in sorted({1, threads}) for setting in plain]
     return {
         REFERENCE: Entrant("sentence_transformers", plain),
         "ONNX Runtime": Entrant("onnx_runtime", streamed),
@@ -109,7 +109,7 @@ def run(options: argparse.Namespace, warning: str | None) -> int:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="bertie-benchmark-")))
         file = folder / "texts.json"
         file.write_text(json.dumps(texts), encoding="utf-8")
-        entrants = field(options.batch_sizes)
+        entrants = field(options.batch_sizes, options.threads)
         workers = stack.enter_context(started(options, entrants, folder))
         chosen = {name: choose(workers[name], entrant, file) for name, entrant in entrants.items()}
         say("comparing vectors")
@@ -160,7 +160,7 @@ def started(options: argparse.Namespace, entrants: dict[str, Entrant], folder: P
 
 
 def choose(worker: Worker, entrant: Entrant, texts: Path) -> tuple[Settings, list[dict[str, Any]]]:
-    """The fastest setting and all that was tried. On all texts: fewer would lie farther apart in length and be padded more."""
+    """The fastest setting, and all that was tried. Fewer texts would lie farther apart in length and be padded more."""
     tried = []
     for settings in entrant.settings:
         answers = [worker.ask({"texts": str(texts), "settings": settings}) for _ in range(TRIALS)]

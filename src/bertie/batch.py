@@ -24,7 +24,7 @@ class Ragged:
 
     @classmethod
     def of(cls, rows: Iterable[Tensor | np.ndarray | Sequence[int]]) -> "Ragged":
-        tensors = [row if isinstance(row, Tensor) else torch.as_tensor(np.asarray(row)) for row in rows]
+        tensors = [row if isinstance(row, Tensor) else torch.from_numpy(_wide(row)) for row in rows]
         if not tensors:
             return Ragged(torch.zeros(0, dtype=torch.int64), torch.zeros(0, dtype=torch.int64))
         return Ragged(torch.cat(tensors), torch.tensor([len(row) for row in tensors]))
@@ -86,6 +86,8 @@ class Ragged:
 
     def join(self, other: "Ragged") -> "Ragged":
         """Row by row, the other's values after these."""
+        if not self.num_rows:
+            return self
         return Ragged.of([torch.cat(pair) for pair in zip(self.rows(), other.rows(), strict=True)])
 
     def last(self, count: int) -> "Ragged":
@@ -165,8 +167,15 @@ def _collate_field(name: str, samples: Sequence[Sample]) -> Field:
         return Pointers(flat.values, flat.lengths, into=first.into)
     arrays = [_array(value) for value in column]
     if np.ndim(first) == 0:
-        return torch.as_tensor(np.stack(arrays))
+        return torch.from_numpy(_wide(np.stack(arrays)))
     return Ragged.of(arrays)
+
+
+def _wide(values: np.ndarray | Sequence[int]) -> np.ndarray:
+    """Whole numbers as int64, however narrow they were stored; no numbers at all are whole numbers too."""
+    array = np.asarray(values)
+    whole = array.dtype.kind in "iu" or (not isinstance(values, np.ndarray) and array.size == 0)
+    return array.astype(np.int64) if whole else array
 
 
 def _array(value: np.ndarray | Places) -> np.ndarray:

@@ -38,4 +38,5 @@ def progress_line(what: str, total: int, unit: str, show: bool | None = None) ->
     try:
         yield advance
     finally:
-        progress.stop()
+        if progress.live.is_started:
+            progress.stop()

@@ -12,7 +12,9 @@ from bertie.errors import SpecError
 
 
 class Spec(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", serialize_by_alias=True)
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", validate_by_name=True, validate_by_alias=True, serialize_by_alias=True
+    )
 
     def replace(self, **changes: Any) -> Self:
         """A copy with some fields replaced, validated again."""
@@ -24,7 +26,7 @@ class Spec(BaseModel):
         try:
             return cls.model_validate(fields)
         except ValidationError as error:
-            raise SpecError(_first_mistake(error), where=where or cls.__name__) from None
+            raise SpecError(first_mistake(error), where=where or cls.__name__) from None
 
     def to_json(self) -> str:
         return self.model_dump_json(indent=2)
@@ -34,10 +36,10 @@ class Spec(BaseModel):
         try:
             return cls.model_validate_json(text)
         except ValidationError as error:
-            raise SpecError(_first_mistake(error), where=where or cls.__name__) from None
+            raise SpecError(first_mistake(error), where=where or cls.__name__) from None
 
 
-def _first_mistake(error: ValidationError) -> str:
+def first_mistake(error: ValidationError) -> str:
     first, *others = error.errors(include_url=False)
     field = ".".join(str(step) for step in first["loc"]) or "the whole"
     more = f" (and {len(others)} more)" if others else ""

@@ -3,8 +3,6 @@
 import pickle
 from typing import Any
 
-from itertools import pairwise
-
 import numpy as np
 import pytest
 import torch

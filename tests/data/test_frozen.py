@@ -88,7 +88,7 @@ def test_a_failure_leaves_nothing(tmp_path: Path) -> None:
 def test_mistakes_are_told(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no sample"):
         write_frozen(tmp_path / "f.arrow", [], 10, {})
-    with pytest.raises(FolderError, match="no such file.*bertie corpus freeze"):
+    with pytest.raises(FolderError, match=r"no such file.*bertie corpus freeze"):
         Frozen(tmp_path / "f.arrow")
     (tmp_path / "f.arrow").write_text("words")
     with pytest.raises(FolderError, match="no file of frozen samples"):

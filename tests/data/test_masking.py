@@ -116,7 +116,7 @@ def test_shares_over_a_million_tokens(make_corpus: Any, frame: Frame, chooser: A
         samples, EpochPlan(samples, Rows(rows=1), 0), 0, lambda row, rng: objective.corrupt(row, vocabulary, rng)
     )
     total = chosen = masked = kept = 0
-    per_row = []
+    per_row: list[float] = []
     for step in range(17 * samples.num_samples):
         (row,) = batches.rows(step)
         places, tokens, targets = row["masked"], np.asarray(row["tokens"]), np.asarray(row["masked_targets"])
@@ -129,7 +129,7 @@ def test_shares_over_a_million_tokens(make_corpus: Any, frame: Frame, chooser: A
         kept += int((now == targets).sum())
     assert total >= 1_000_000
     # The budget is exact in every row, so that the total is far closer than draws of single tokens would be.
-    assert abs(chosen - 0.15 * total) < 3 * max(1.0, np.std(per_row)) * np.sqrt(len(per_row))
+    assert abs(chosen - 0.15 * total) < 3 * max(1.0, float(np.std(per_row))) * np.sqrt(len(per_row))
     assert abs(chosen / total - 0.15) < 3 * np.sqrt(0.15 * 0.85 / total)
     for count, share in ((masked, 0.8), (kept, 0.1), (chosen - masked - kept, 0.1)):
         assert (

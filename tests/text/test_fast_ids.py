@@ -28,11 +28,11 @@ CLEANINGS = [
 ]
 
 
-def differences(tokenizer: PipelineTokenizer, texts: list[str]) -> list[str]:
+def differences(tokenizer: PipelineTokenizer, texts: list[str], add_special: bool = True) -> list[str]:
     """Texts whose ids on the native path are not those of `tokenizers`."""
     assert tokenizer.fast_ids is not None
-    ids, lengths = tokenizer.fast_ids.encode(texts)
-    expected_ids, expected_lengths = tokenizer._encode_batch(texts)
+    ids, lengths = tokenizer.fast_ids.encode(texts, add_special)
+    expected_ids, expected_lengths = tokenizer._encode_batch(texts, add_special)
     if np.array_equal(lengths, expected_lengths) and np.array_equal(ids, expected_ids):
         return []
     rows = zip(
@@ -131,12 +131,16 @@ def test_a_differing_native_tokenizer_is_not_used(pieces: list[str]) -> None:
     class Almost:
         """Right but for one token of one text."""
 
-        def encode_batch(self, texts: list[str]) -> SimpleNamespace:
-            ids, lengths = tokenizer._encode_batch(texts)
-            ids[-2] += 1
+        def __init__(self, wrong: bool):
+            self.wrong = wrong  # whether the texts with their special tokens, or those without, are the wrong ones
+
+        def encode_batch(self, texts: list[str], add_special_tokens: bool) -> SimpleNamespace:
+            ids, lengths = tokenizer._encode_batch(texts, add_special_tokens)
+            ids[-2] += self.wrong == add_special_tokens
             return SimpleNamespace(ids=ids, offsets=np.concatenate([[0], np.cumsum(lengths)]))
 
-    assert not agrees(FastIds(Almost()), tokenizer.pipeline)
+    assert not agrees(FastIds(Almost(True)), tokenizer.pipeline)
+    assert not agrees(FastIds(Almost(False)), tokenizer.pipeline)
 
 
 def test_other_kinds_do_not_ask(pieces: list[str]) -> None:

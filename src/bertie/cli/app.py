@@ -55,6 +55,11 @@ VERBS = {
         "List the recipes and their sizes.",
         "bertie recipes",
     ),
+    "vocab": Verb(
+        "bertie.cli.vocab:vocab",
+        "Train a vocabulary, or give an old one new words.",
+        "bertie vocab train texts/ --kind wordpiece --size 16000 --out my-vocab",
+    ),
 }
 
 

@@ -74,7 +74,7 @@ def _print(report: CorpusReport) -> None:
         shares = (cut.documents, cut.document_tokens, cut.sentences, cut.sentence_tokens)
         table.add_row(f"{cut.length:,}", *(f"{share:.2%}" for share in shares))
     terminal.print(table)
-    terminal.print("Scripts: " + ", ".join(f"{name} {share:.2%}" for name, share in report.scripts.items()))
+    terminal.print("Scripts: " + ", ".join(f"{name} {share:.2%}" for name, share in report.main_scripts()))
     left_out = ", ".join(f"{name.replace('_', ' ')} {count:,}" for name, count in report.dropped.items())
     terminal.print(f"Left out by the build: {left_out or 'nothing'}")
     if report.leakage is not None:

@@ -1,5 +1,5 @@
-"""How alike texts are. Enters: paragraphs. Leaves: exact hashes, and MinHash signatures of one byte a value whose share of
-equal bytes estimates the Jaccard similarity of the texts' shingles (Broder 1997; b-bit: Li and König 2010).
+"""How alike texts are. Enters: paragraphs. Leaves: exact hashes, and MinHash signatures of one byte a value whose share
+of equal bytes estimates the Jaccard similarity of the texts' shingles (Broder 1997; b-bit: Li and König 2010).
 
 A shingle is three words in a row, or four characters of a script without spaces; a mixed text has both.
 Axes: C characters of a block, U units (words, or such characters), P paragraphs, N texts, K values of a signature.
@@ -115,8 +115,8 @@ def band_keys(values: np.ndarray) -> np.ndarray:
 
 
 def candidate_pairs(keys: np.ndarray, items: np.ndarray, reach: int = 4) -> tuple[np.ndarray, np.ndarray]:
-    """Pairs (earlier, later) of items with an equal key: each with the first `reach` of its bucket and the `reach` before
-    it, so that the number of pairs grows with the items and not with their square."""
+    """Pairs (earlier, later) of items with an equal key: each with the first `reach` of its bucket and the `reach`
+    before it, so that the number of pairs grows with the items and not with their square."""
     order = np.lexsort((items, keys))
     keys, items = keys[order], items[order]
     new = np.ones(len(keys), bool)

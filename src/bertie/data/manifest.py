@@ -51,6 +51,7 @@ class Layer(Entry):
     options: dict[str, Any]
     first_shard: int
     counts: dict[str, int] = Field(default_factory=dict)
+    dropped: dict[str, int] = Field(default_factory=dict)
 
 
 class Manifest(Entry):

@@ -20,7 +20,10 @@ def corpus_page(report: CorpusReport) -> str:
         _section("Documents by length in tokens", _bars(_rows(report.document_lengths))),
         _section("Sentences by length in tokens", _bars(_rows(report.sentence_lengths))),
         _section("What a row of a given length would cut", _cuts(report)),
-        _section("Scripts, by share of tokens", _bars([(name, share, f"{share:.2%}") for name, share in _top(report)])),
+        _section(
+            "Scripts, by share of tokens",
+            _bars([(name, share, f"{share:.2%}") for name, share in report.main_scripts()]),
+        ),
         _section("Left out by the build, duplicates among it", _counts(report.dropped)),
         _section("Read and changed by the build", _counts(report.counts)),
         _leakage(report),
@@ -60,12 +63,6 @@ def _rows(bins: Sequence[Bin]) -> list[tuple[str, float, str]]:
         )
         for bin in bins
     ]
-
-
-def _top(report: CorpusReport, most: int = 12) -> list[tuple[str, float]]:
-    named = list(report.scripts.items())
-    rest = sum(share for _, share in named[most:])
-    return named[:most] + ([("others", rest)] if rest else [])
 
 
 def _bars(rows: Iterable[tuple[str, float, str]]) -> str:

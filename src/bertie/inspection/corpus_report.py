@@ -17,7 +17,15 @@ from bertie.text.tokenizer import Tokenizer
 BLOCK = 256  # documents that are counted at once
 SHOWN_CHARACTERS = 300
 # The first word of a character's Unicode name, where it is not the script's own name.
-SCRIPTS = {"CJK": "Han", "IDEOGRAPHIC": "Han", "FULLWIDTH": "Latin", "FEMININE": "Latin", "MASCULINE": "Latin"}
+SCRIPTS = {
+    "CJK": "Han",
+    "IDEOGRAPHIC": "Han",
+    "FULLWIDTH": "Latin",
+    "FEMININE": "Latin",
+    "MASCULINE": "Latin",
+} | dict.fromkeys(
+    ("MODIFIER", "SCRIPT", "MATHEMATICAL", "DOUBLE", "BLACK", "CIRCLED", "PARENTHESIZED", "OTHER"), "other letters"
+)
 
 
 @dataclass(frozen=True)
@@ -61,6 +69,12 @@ class CorpusReport:
     @property
     def unknown_rate(self) -> float:
         return self.num_unknown / max(1, self.num_tokens)
+
+    def main_scripts(self, most: int = 12) -> list[tuple[str, float]]:
+        """The largest shares; what is smaller, as one."""
+        named = list(self.scripts.items())
+        rest = sum(share for _, share in named[most:])
+        return named[:most] + ([("others", rest)] if rest else [])
 
 
 def report_corpus(
@@ -154,7 +168,7 @@ def _samples(corpus: Corpus, tokenizer: Tokenizer, count: int) -> tuple[tuple[st
     for number in np.unique(np.linspace(0, corpus.num_documents - 1, count).astype(int)).tolist():
         if 0 <= number < corpus.num_documents:
             document = corpus.document(number)
-            text = tokenizer.decode(document.ids[:SHOWN_CHARACTERS])
+            text = tokenizer.decode(document.ids[:SHOWN_CHARACTERS], skip_special=False)
             whole = len(text) <= SHOWN_CHARACTERS and len(document.ids) <= SHOWN_CHARACTERS
             shown = text if whole else text[:SHOWN_CHARACTERS] + " …"
             found.append((f"{number}: {document.name}" if document.name else str(number), shown))

@@ -106,10 +106,12 @@ def hash_grams(ids: np.ndarray, size: int) -> np.ndarray:
 
 def read_blocks(documents: Documents) -> Iterator[np.ndarray]:
     """The ids of all documents with borders between them, about `BLOCK` at a time."""
-    waiting, size = [], 0
+    border = np.array([BORDER])
+    waiting: list[np.ndarray] = []
+    size = 0
     for number in range(documents.num_documents):
         ids = documents.document(number).ids
-        waiting += [ids.astype(np.uint64), BORDER[None]]
+        waiting += [ids.astype(np.uint64), border]
         size += len(ids)
         if size >= BLOCK:
             yield np.concatenate(waiting)

@@ -4,6 +4,7 @@ Texts of similar length run together under a budget of tokens; a vector does not
 """
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,7 +16,8 @@ from bertie.nn.encoder import Encoder
 from bertie.nn.pooling import Pooling
 from bertie.text.tokens import FlatIds
 
-BATCH_TOKENS = 2048  # measured: below it calls cost, above it states fall out of the cache
+BATCH_TOKENS = 1024  # measured: below it calls cost, above it states fall out of a core's cache
+LEAST_TOKENS = 256  # a batch smaller than this is not worth a thread of its own
 
 
 @dataclass(frozen=True)
@@ -32,18 +34,34 @@ class Encoding:
 def embed_ids(
     encoder: Encoder, flat: FlatIds, pooling: Pooling, width: int, max_tokens: int, advance: Callable[[int], None]
 ) -> np.ndarray:
-    """[texts, width]; a text without any token, not even a special one, gets zeros."""
+    """[texts, width]; a text without any token, not even a special one, gets zeros.
+
+    Each thread takes whole batches: cores that share a batch wait for each other after every layer's every step.
+    """
     vectors = np.zeros((len(flat.lengths), width), np.float32)
     starts = np.cumsum(flat.lengths) - flat.lengths
-    for rows in batches_by_length(flat.lengths, max_tokens):
-        lengths = flat.lengths[rows]
-        if not lengths.all():
-            rows, lengths = rows[lengths > 0], lengths[lengths > 0]
+    num_threads = torch.get_num_threads()
+    share = -(-int(flat.lengths.sum()) // num_threads)  # of one thread, rounded up
+    batches = list(batches_by_length(flat.lengths, min(max_tokens, max(share, LEAST_TOKENS))))
+
+    def embed(rows: np.ndarray) -> int:
+        lengths, num_texts = flat.lengths[rows], len(rows)
+        rows, lengths = rows[lengths > 0], lengths[lengths > 0]
         if len(rows):
             tokens = Ragged(torch.from_numpy(flat.ids[_indices(starts[rows], lengths)]), torch.from_numpy(lengths))
-            encoded = encoder(Batch({"tokens": tokens}), keep_layers=pooling.needs_layers)
-            vectors[rows] = pooling(encoded.states, encoded.layers).numpy()
-        advance(len(rows))
+            with torch.inference_mode():
+                encoded = encoder(Batch({"tokens": tokens}), keep_layers=pooling.needs_layers)
+                vectors[rows] = pooling(encoded.states, encoded.layers).numpy()
+        return num_texts
+
+    if len(batches) < num_threads or num_threads == 1 or next(encoder.parameters()).device.type != "cpu":
+        for rows in batches:
+            advance(embed(rows))
+        return vectors
+    # torch's number of threads is a thread's own: these have one each, the caller keeps its many.
+    with ThreadPoolExecutor(num_threads, initializer=torch.set_num_threads, initargs=(1,)) as threads:
+        for done in as_completed([threads.submit(embed, rows) for rows in batches]):
+            advance(done.result())
     return vectors
 
 

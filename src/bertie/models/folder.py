@@ -11,41 +11,34 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor
+from pydantic import ValidationError
 
-from bertie.errors import FolderError
+from bertie.errors import FolderError, SpecError
+from bertie.models.filling import FoundTensors, LoadReport, fill, kept_tensors
 from bertie.models.layouts import LAYOUTS, HFLayout
 from bertie.models.layouts.layout import Entry
 from bertie.models.model import Model
 from bertie.models.recipe import Recipe
 from bertie.models.weights import read_weights, write_weights
+from bertie.spec import first_mistake
 
 CARD = "bertie.json"
-
-
-@dataclass(frozen=True)
-class LoadReport:
-    """What did not fit between a weight file and the model: names in the file's own spelling."""
-
-    missing: tuple[str, ...] = ()
-    unused: tuple[str, ...] = ()
-    mis_shaped: tuple[str, ...] = ()
-
-    @property
-    def clean(self) -> bool:
-        return not (self.missing or self.unused or self.mis_shaped)
-
-    def __str__(self) -> str:
-        parts = [
-            f"{len(names)} {what}: {_some(names)}"
-            for what, names in (
-                ("missing", self.missing),
-                ("of another shape", self.mis_shaped),
-                ("unused", self.unused),
-            )
-            if names
-        ]
-        return "; ".join(parts) or "every tensor was used"
+# What a model may leave in a folder, and the next model must not take for its own.
+MODEL_FILES = (
+    "*.safetensors",
+    "*.safetensors.index.json",
+    "pytorch_model*",
+    "config.json",
+    CARD,
+    "modules.json",
+    "*sentence*.json",
+    "tokenizer*.json",
+    "special_tokens_map.json",
+    "added_tokens.json",
+    "vocab.*",
+    "merges.txt",
+    "spiece.model",
+)
 
 
 @dataclass(frozen=True)
@@ -58,23 +51,22 @@ class Opened:
 def open_folder(folder: Path, recipe_type: type[Recipe] = Recipe) -> Opened:
     config = read_json(folder / "config.json")
     card = read_card(folder)
-    tensors = read_weights(folder)
     layout = _layout(folder, config)
-    if layout is not None:
-        tensors = {layout.canonical(name): tensor for name, tensor in tensors.items()}
+    found = FoundTensors.of(read_weights(folder), layout)
     if card:
         recipe = recipe_type.parse(card["recipe"], where=str(folder / CARD))
         layout = layout if layout and layout.config(recipe) else None
     elif layout is not None:
-        recipe = _recipe_of(folder, layout, config, tensors)
+        recipe = _recipe_of(folder, layout, config, frozenset(found.tensors))
     else:
-        raise FolderError(f"has no {CARD} and no known architecture in config.json", where=str(folder))
+        why = "config.json was changed since" if (folder / CARD).exists() else "it is missing"
+        raise FolderError(f"cannot be opened without {CARD}, and {why}", where=str(folder))
     with torch.device("meta"):
         model = Model(recipe)
     if next(model.buffers(), None) is not None:
         model = Model.new(recipe)  # what a part computes when it is built is in no file
     entries = layout.entries(recipe) if layout else own_entries(model)
-    report = _fill(model, entries, tensors, layout)
+    report = fill(model, entries, found, layout)
     if report.missing or report.mis_shaped:
         raise FolderError(f"the weights do not fit the model ({report})", where=str(folder))
     return Opened(model, report, card)
@@ -88,14 +80,19 @@ def write_folder(folder: Path, model: Model, card: dict[str, Any]) -> str | None
         note = "transformers has no such model: the weights are kept under bertie's own names"
         config = {"model_type": "bertie", "architectures": [recipe.name]}
     entries = layout.entries(recipe) if layout else own_entries(model)
-    kept = _kept(model)
+    kept = kept_tensors(model)
     tensors = {}
     for entry in entries:
         for name, tensor in zip(entry.theirs, entry.split(kept[entry.ours]), strict=True):
             tensors[name] = tensor.detach().clone()
     if layout and not recipe.objectives:
         tensors = {name.removeprefix(layout.prefix): tensor for name, tensor in tensors.items()}
-    folder.mkdir(parents=True, exist_ok=True)
+    if type(recipe).from_json(recipe.to_json()) != recipe:
+        raise SpecError("the recipe's type does not describe all of its parts", hint="subclass Recipe with your types")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise FolderError(f"cannot be made a folder ({error.strerror})", where=str(folder)) from None
     config_text = json.dumps(config, indent=2, ensure_ascii=False) + "\n"
     (folder / "config.json").write_text(config_text, "utf-8")
     write_weights(folder, tensors)
@@ -113,14 +110,7 @@ def hf_layout(recipe: Recipe) -> tuple[HFLayout | None, dict[str, Any]]:
 
 
 def own_entries(model: Model) -> list[Entry]:
-    return [Entry(name, (name,)) for name in _kept(model)]
-
-
-def _kept(model: Model) -> dict[str, Tensor]:
-    """Parameters, tied ones once, and those buffers that are to be saved."""
-    names = set(model.state_dict())
-    buffers = {name: buffer for name, buffer in model.named_buffers() if name in names}
-    return {**dict(model.named_parameters()), **buffers}
+    return [Entry(name, (name,)) for name in kept_tensors(model)]
 
 
 def read_json(path: Path) -> dict[str, Any]:
@@ -133,6 +123,21 @@ def read_json(path: Path) -> dict[str, Any]:
     if not isinstance(content, dict):
         raise FolderError("is not a JSON object", where=str(path))
     return content
+
+
+def take_place(made: Path, folder: Path) -> None:
+    """Move a whole new folder's files into a folder, and remove what an older model left there."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for pattern in MODEL_FILES:
+        for old in folder.glob(pattern):
+            if not (made / old.name).exists():
+                old.unlink()
+    for path in sorted(made.rglob("*")):
+        target = folder / path.relative_to(made)
+        if path.is_dir():
+            target.mkdir(exist_ok=True)
+        else:
+            path.replace(target)
 
 
 def read_card(folder: Path) -> dict[str, Any]:
@@ -150,58 +155,20 @@ def _layout(folder: Path, config: dict[str, Any]) -> HFLayout | None:
     kind = config.get("model_type", "bert" if "hidden_size" in config else None)  # the oldest folders do not say
     if kind == "bertie":
         return None
-    if kind not in LAYOUTS:
+    if not isinstance(kind, str) or kind not in LAYOUTS:
         known = ", ".join(sorted(LAYOUTS))
         raise FolderError(f"the architecture {kind!r} is not known here", where=str(folder), hint=f"known: {known}")
     return LAYOUTS[kind]
 
 
-def _recipe_of(folder: Path, layout: HFLayout, config: dict[str, Any], tensors: dict[str, Tensor]) -> Recipe:
+def _recipe_of(folder: Path, layout: HFLayout, config: dict[str, Any], names: frozenset[str]) -> Recipe:
+    where = str(folder / "config.json")
     try:
-        return layout.recipe(config, frozenset(tensors))
+        return layout.recipe(config, names)
     except KeyError as error:
-        raise FolderError(f"does not say {error}", where=str(folder / "config.json")) from None
-
-
-def _fill(model: Model, entries: list[Entry], tensors: dict[str, Tensor], layout: HFLayout | None) -> LoadReport:
-    """Give the model its tensors; tied parameters are one parameter and are filled once."""
-    kept = _kept(model)
-    missing, mis_shaped, state = [], [], {}
-    used = {name for entry in entries for name in entry.theirs}
-    for entry in entries:
-        absent = [name for name in entry.theirs if name not in tensors]
-        missing += absent
-        if absent:
-            continue
-        try:
-            joined = entry.join([tensors[name] for name in entry.theirs])
-        except RuntimeError:
-            joined = tensors[entry.theirs[0]]
-        expected = kept[entry.ours].shape
-        if joined.shape != expected:
-            found = " + ".join(str(list(tensors[name].shape)) for name in entry.theirs)
-            mis_shaped.append(f"{entry.theirs[0]} is {found}, the model needs {list(expected)}")
-        state[kept[entry.ours]] = joined
-    unused = [name for name in tensors if name not in used and not (layout and layout.is_ignored(name))]
-    if not (missing or mis_shaped):
-        _assign(model, state)
-    return LoadReport(tuple(missing), tuple(sorted(unused)), tuple(mis_shaped))
-
-
-def _assign(model: Model, state: dict[Tensor, Tensor]) -> None:
-    real = {old: tensor.contiguous() for old, tensor in state.items()}
-    weights = {old: torch.nn.Parameter(tensor) for old, tensor in real.items() if isinstance(old, torch.nn.Parameter)}
-    for part in model.modules():
-        for name, parameter in list(part._parameters.items()):
-            if parameter is not None:
-                part._parameters[name] = weights[parameter]
-        for name, buffer in list(part._buffers.items()):
-            if buffer is not None and buffer in real:
-                part._buffers[name] = real[buffer]
-
-
-def _some(names: tuple[str, ...]) -> str:
-    return ", ".join(names[:3]) + (", ..." if len(names) > 3 else "")
+        raise FolderError(f"does not say {error}", where=where) from None
+    except ValidationError as error:
+        raise FolderError(f"has a value that cannot work ({first_mistake(error)})", where=where) from None
 
 
 def _sha256(text: str) -> str:

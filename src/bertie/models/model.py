@@ -7,10 +7,12 @@ import torch
 from torch import Tensor, nn
 
 from bertie.batch import Batch
+from bertie.errors import SpecError
 from bertie.models.recipe import Recipe
 from bertie.nn.encoder import Encoded, Encoder
 from bertie.objectives.objective import Vocabulary
 from bertie.objectives.report import LossReport
+from bertie.spec import Spec
 
 
 class Model(nn.Module):
@@ -21,6 +23,8 @@ class Model(nn.Module):
         self.encoder = recipe.encoder.build()
         self.heads = nn.ModuleDict()
         for objective in recipe.objectives:
+            if objective.kind in self.heads:
+                raise SpecError(f"the recipe has two objectives of the kind {objective.kind!r}")
             owned = objective.build(recipe.encoder, self.vocabulary)
             self.heads[objective.kind] = owned
             for own_name, encoder_name in objective.ties().items():
@@ -65,7 +69,7 @@ class SharedPass:
 
     def __call__(self, batch: Batch, **options: Any) -> Encoded:
         for known_batch, known_options, answer in self._answers:
-            if known_batch is batch and known_options == options:
+            if known_batch is batch and _same(known_options, options):
                 return answer
         answer = self._encoder(batch, **options)
         self._answers.append((batch, options, answer))
@@ -73,6 +77,14 @@ class SharedPass:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._encoder, name)
+
+
+def _same(known: dict[str, Any], asked: dict[str, Any]) -> bool:
+    """Frozen values may be equal; anything with tensors in it must be the same object."""
+    alike = (
+        known[name] is value or (isinstance(value, Spec) and known[name] == value) for name, value in asked.items()
+    )
+    return known.keys() == asked.keys() and all(alike)
 
 
 def _share(module: nn.Module, name: str, parameter: nn.Parameter) -> None:

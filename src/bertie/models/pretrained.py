@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Literal
 
 import numpy as np
@@ -13,9 +14,10 @@ import torch
 from torch import nn
 
 from bertie.batch import Batch, Ragged
-from bertie.errors import CapabilityError, InputError, TokenizerError
+from bertie.errors import CapabilityError, FolderError, InputError, TokenizerError
 from bertie.models.embedding import BATCH_TOKENS, Encoding, embed_ids
-from bertie.models.folder import LoadReport, open_folder, write_folder
+from bertie.models.filling import LoadReport, kept_tensors
+from bertie.models.folder import open_folder, take_place, write_folder
 from bertie.models.model import Model
 from bertie.models.recipe import Recipe
 from bertie.models.sentence import SentenceSettings, read_sentence_settings, write_sentence_settings
@@ -85,12 +87,12 @@ class Pretrained:
 
     @cached_property
     def digest(self) -> str:
-        """sha256 over the recipe, the weights and the tokenizer."""
+        """sha256 over the recipe, the weights, the tokenizer and the sentence settings."""
         total = hashlib.sha256(self.recipe.to_json().encode())
-        for name, parameter in self.model.named_parameters():
+        for name, tensor in kept_tensors(self.model).items():
             total.update(name.encode())
-            total.update(parameter.detach().contiguous().numpy().data)
-        total.update((self.tokenizer.digest if self.tokenizer else "").encode())
+            total.update(tensor.detach().contiguous().numpy().data)
+        total.update(f"{self.tokenizer.digest if self.tokenizer else None} {self.settings}".encode())
         return total.hexdigest()
 
     def encode(
@@ -114,9 +116,7 @@ class Pretrained:
             batch_tokens=batch_tokens,
             progress=progress,
         )
-        if encoding.num_truncated:
-            told = f"{encoding.num_truncated:,} of {len(encoding.vectors):,} texts were too long and were cut: "
-            warnings.warn(f"{told}{encoding.num_cut:,} tokens are lost", TruncationWarning, stacklevel=2)
+        _warn_of_cuts(encoding.num_truncated, len(encoding.vectors), encoding.num_cut)
         return encoding.vectors[0] if isinstance(texts, str) else encoding.vectors
 
     def encode_report(
@@ -143,7 +143,7 @@ class Pretrained:
             row = int(flat.lengths.argmax())
             raise self._too_long(f"text {row}", int(flat.lengths[row]))
         width = how.width(self.recipe.encoder.width)
-        with progress_line("embedding", len(texts), "texts", progress) as advance, torch.inference_mode():
+        with progress_line("embedding", len(texts), "texts", progress) as advance:
             vectors = embed_ids(self.model.encoder, flat, how, width, batch_tokens, advance)
         bare = tokenizer.encode_ids([""]).lengths[0]
         return Encoding(
@@ -151,11 +151,13 @@ class Pretrained:
             num_tokens=int(flat.lengths.sum()),
             num_truncated=int((flat.num_truncated > 0).sum()),
             num_cut=int(flat.num_truncated.sum()),
-            num_empty=int((flat.lengths <= bare).sum()),
+            num_empty=int(((flat.lengths <= bare) & (flat.num_truncated == 0)).sum()),
         )
 
     def fill(self, text: str, top: int = 5, max_length: int | None = None) -> list[Guess]:
         """The best words for each gap, best first, gap after gap."""
+        if top < 1:
+            raise InputError(f"top is {top}; at least one guess must be asked for")
         head = self._head("masked-lm", "fill gaps", "BertForMaskedLM or BertForPreTraining")
         tokenizer = self._need_tokenizer()
         mask = tokenizer.special.mask
@@ -198,13 +200,18 @@ class Pretrained:
     def save(self, folder: str | Path) -> list[str]:
         """Write a model folder that Hugging Face opens. Returns, and warns of, what it could not express."""
         folder = Path(folder)
+        if folder.exists() and not folder.is_dir():
+            raise FolderError("is a file, not a folder", where=str(folder))
+        folder.parent.mkdir(parents=True, exist_ok=True)
         card = {**self.card, "tokenizer_sha256": self.tokenizer.digest if self.tokenizer else None}
-        notes = [write_folder(folder, self.model, card)]
-        if self.tokenizer is not None:
-            self.tokenizer.save(folder)
-        if self.settings is not None:
-            width = self.settings.pooling.width(self.recipe.encoder.width)
-            notes.append(write_sentence_settings(folder, self.settings, width))
+        with TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}.") as made:
+            notes = [write_folder(Path(made), self.model, card)]
+            if self.tokenizer is not None:
+                self.tokenizer.save(Path(made))
+            if self.settings is not None:
+                width = self.settings.pooling.width(self.recipe.encoder.width)
+                notes.append(write_sentence_settings(Path(made), self.settings, width))
+            take_place(Path(made), folder)
         told = [note for note in notes if note]
         for note in told:
             warnings.warn(note, stacklevel=2)
@@ -216,13 +223,18 @@ class Pretrained:
         return own.replace(**{name: value for name, value in chosen.items() if value is not None})
 
     def _cut_at(self, max_length: int | None) -> int | None:
-        if max_length and self.limit and max_length > self.limit:
-            raise InputError(f"max_length is {max_length}, the model takes at most {self.limit} tokens")
-        return max_length or self.stated_limit
+        if max_length is None:
+            return self.stated_limit
+        if max_length < 1 or (self.limit and max_length > self.limit):
+            raise InputError(f"max_length is {max_length}, the model takes 1 to {self.limit or 'any number of'} tokens")
+        return max_length
 
     def _tokens(self, text: TextOrIds, pair: str | None = None, max_length: int | None = None) -> Tokens:
         if isinstance(text, str):
-            tokens = self._need_tokenizer().encode(text, pair, max_length)
+            tokens = self._need_tokenizer().encode(text, pair, None if max_length is None else self._cut_at(max_length))
+            _warn_of_cuts(int(tokens.num_truncated > 0), 1, tokens.num_truncated)
+        elif pair is not None or max_length is not None:
+            raise InputError("ids are taken as they are", hint="put a second text and any cut into the ids themselves")
         else:
             tokens = _given_ids(text, self.recipe.vocab_size)
         if self.limit and len(tokens) > self.limit:
@@ -233,7 +245,10 @@ class Pretrained:
         if not len(tokens):
             raise InputError("there are no tokens")
         fields = {"tokens": Ragged.of([tokens.ids]), "segments": Ragged.of([tokens.segments])}
-        read = self.recipe.encoder.embeddings.fields
+        embeddings = self.recipe.encoder.embeddings
+        read = embeddings.fields
+        if "segments" in read and tokens.segments.max() >= (known := embeddings.table("segments").size):
+            raise InputError(f"the model knows {known} segment(s), this pair of texts needs more")
         batch = Batch({name: fields[name] for name in fields if name in read})
         return self.model.encoder(batch, keep_layers=keep_layers, keep_attention=keep_attention)
 
@@ -252,7 +267,10 @@ class Pretrained:
 
     def _token(self, id: int) -> str:
         tokenizer = self._need_tokenizer()
-        return tokenizer.token_of(id) if id < tokenizer.size else f"<{id}>"
+        try:
+            return tokenizer.token_of(id)
+        except TokenizerError:  # the table may have more rows than the vocabulary, and the vocabulary may have holes
+            return f"<{id}>"
 
     def _too_long(self, what: str, length: int) -> InputError:
         return InputError(
@@ -262,14 +280,24 @@ class Pretrained:
 
 
 def _given_ids(ids: Sequence[int] | np.ndarray, vocab_size: int) -> Tokens:
-    array = np.asarray(ids, np.int64)
-    if array.ndim != 1:
-        raise InputError(f"ids must be one row of numbers, these have {array.ndim} axes")
+    try:
+        array = np.asarray(ids)
+    except ValueError:
+        array = np.empty((0, 0))
+    if array.ndim != 1 or array.dtype.kind not in "iu":
+        raise InputError("ids must be one row of whole numbers")
+    array = array.astype(np.int64)
     if len(array) and (array.min() < 0 or array.max() >= vocab_size):
         wrong = int(array[(array < 0) | (array >= vocab_size)][0])
         raise InputError(f"id {wrong} is outside the vocabulary of {vocab_size:,}")
     blank = np.zeros_like(array)
     return Tokens(array, np.zeros((len(array), 2), np.int64), blank - 1, blank, np.zeros(len(array), bool))
+
+
+def _warn_of_cuts(num_texts: int, num_all: int, num_tokens: int) -> None:
+    if num_texts:
+        told = f"{num_texts:,} of {num_all:,} texts were too long and were cut: {num_tokens:,} tokens are lost"
+        warnings.warn(told, TruncationWarning, stacklevel=3)
 
 
 def load(source: str | Path, recipe_type: type[Recipe] = Recipe) -> Pretrained:

@@ -15,6 +15,7 @@ MODE_FLAGS: dict[TokenPooling, str] = {
     "mean": "pooling_mode_mean_tokens",
     "max": "pooling_mode_max_tokens",
 }
+LIMITS = "sentence_bert_config.json"
 KNOWN_MODULES = ("Transformer", "Pooling", "Normalize")
 
 
@@ -28,26 +29,24 @@ def read_sentence_settings(folder: Path) -> SentenceSettings | None:
     """None where the folder is a plain model."""
     if not (folder / "modules.json").exists():
         return None
-    modules = json.loads((folder / "modules.json").read_text("utf-8"))
-    kinds = [str(module["type"]).rsplit(".", 1)[-1] for module in modules]
-    if unknown := [kind for kind in kinds if kind not in KNOWN_MODULES]:
+    paths = _modules(folder / "modules.json")
+    if unknown := [kind for kind in paths if kind not in KNOWN_MODULES]:
         raise FolderError(
             f"modules.json asks for {unknown[0]}, which is not supported here",
             where=str(folder),
             hint=f"supported are {', '.join(KNOWN_MODULES)}",
         )
-    paths = dict(zip(kinds, (str(module["path"]) for module in modules), strict=True))
     pooling = Pooling(tokens="mean")
     if "Pooling" in paths:
         pooling = _pooling(folder / paths["Pooling"] / "config.json")
-    settings = read_json(path) if (path := folder / "sentence_bert_config.json").exists() else {}
-    return SentenceSettings(pooling.replace(normalize="Normalize" in kinds), settings.get("max_seq_length"))
+    return SentenceSettings(pooling.replace(normalize="Normalize" in paths), _limit(folder / LIMITS))
 
 
 def write_sentence_settings(folder: Path, settings: SentenceSettings, width: int) -> str | None:
     """Returns a sentence where `sentence-transformers` cannot express the pooling; then nothing is written."""
     pooling = settings.pooling
     if pooling.needs_layers:
+        (folder / "modules.json").unlink(missing_ok=True)
         return f"sentence-transformers cannot pool {pooling.layers} layers: its files are not written"
     names = [("", "Transformer"), ("1_Pooling", "Pooling")] + [("2_Normalize", "Normalize")] * pooling.normalize
     modules = [
@@ -58,7 +57,7 @@ def write_sentence_settings(folder: Path, settings: SentenceSettings, width: int
     files: dict[str, Any] = {
         "modules.json": modules,
         "1_Pooling/config.json": {"word_embedding_dimension": width, **flags},
-        "sentence_bert_config.json": {"max_seq_length": settings.max_length, "do_lower_case": False},
+        LIMITS: {"max_seq_length": settings.max_length, "do_lower_case": False},
     }
     for name, content in files.items():
         (folder / name).parent.mkdir(exist_ok=True)
@@ -66,6 +65,25 @@ def write_sentence_settings(folder: Path, settings: SentenceSettings, width: int
     if pooling.normalize:
         (folder / "2_Normalize").mkdir(exist_ok=True)
     return None
+
+
+def _modules(path: Path) -> dict[str, str]:
+    """Kind of each module -> where its files are."""
+    try:
+        modules = json.loads(path.read_text("utf-8"))
+        return {str(module["type"]).rsplit(".", 1)[-1]: str(module["path"]) for module in list(modules)}
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise FolderError(f"is not a list of modules ({error})", where=str(path)) from None
+
+
+def _limit(path: Path) -> int | None:
+    settings = read_json(path) if path.exists() else {}
+    limit = settings.get("max_seq_length")
+    if limit is not None and (not isinstance(limit, int) or limit < 1):
+        raise FolderError(f"max_seq_length is {limit!r}, which is no length", where=str(path))
+    if settings.get("do_lower_case"):
+        raise FolderError("do_lower_case is set, which is not supported here", where=str(path))
+    return limit
 
 
 def _pooling(path: Path) -> Pooling:

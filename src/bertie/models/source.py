@@ -11,6 +11,8 @@ WANTED_FILES = ["*.json", "*.txt", "*.safetensors", "*.model", "pytorch_model*.b
 
 
 def find_folder(source: str | Path) -> Path:
+    if not str(source):
+        raise FolderError("no folder was named")
     path = Path(source).expanduser()
     if path.is_dir():
         return path / "model" if not (path / "config.json").exists() and (path / "model").is_dir() else path

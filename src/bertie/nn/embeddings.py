@@ -68,6 +68,8 @@ class EmbeddingsSpec(Spec):
         fields = [table.field for table in self.tables]
         if len(set(fields)) < len(fields):
             raise ValueError(f"two tables read the same field: {', '.join(fields)}")
+        if wrong := [field for field in fields if not field.isidentifier() or hasattr(nn.ModuleDict, field)]:
+            raise ValueError(f"{wrong[0]!r} cannot be the name of a table in torch")
         return self
 
     def table(self, field: str) -> TableSpec:

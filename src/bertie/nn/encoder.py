@@ -12,7 +12,7 @@ from bertie.nn.attention import Memory
 from bertie.nn.embeddings import Embeddings, EmbeddingsSpec
 from bertie.nn.initial import initialised
 from bertie.nn.layout import Layout, Side
-from bertie.nn.pooling import FirstDense, FirstDenseSpec
+from bertie.nn.pooling import FirstDense, FirstDenseSpec, first_token
 from bertie.nn.stack import Context, Stack, StackSpec
 from bertie.nn.visibility import Full, Visibility
 from bertie.spec import Spec
@@ -54,7 +54,7 @@ class Encoder(nn.Module):
 
     def pool(self, states: Ragged) -> Tensor:
         """[B, H] one state a row, as the pooler sees it; the first token's own state where there is no pooler."""
-        first = states.values[states.starts]
+        first = first_token(states)
         return first if self.pooler is None else self.pooler(first)
 
 

@@ -8,6 +8,7 @@ import torch.nn.functional as F
 from pydantic import Field
 from torch import Tensor, nn
 
+from bertie.nn.native.gelu import linear_gelu
 from bertie.spec import Spec
 
 ActivationName = Literal["gelu", "gelu_tanh", "relu", "silu", "tanh"]
@@ -28,7 +29,8 @@ class Dense(nn.Module):
         self.down = nn.Linear(inner, width)
 
     def forward(self, states: Tensor) -> Tensor:
-        return self.down(self.activation(self.up(states)))
+        hidden = linear_gelu(self.up, states) if self.activation is F.gelu else None
+        return self.down(self.activation(self.up(states)) if hidden is None else hidden)
 
 
 class DenseSpec(Spec):

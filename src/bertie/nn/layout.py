@@ -34,7 +34,7 @@ class Side:
         """The same tokens behind remembered ones, whose positions count backwards from -1; every other fact is -1."""
         remembered = memory.with_values(memory.positions - memory.lengths[memory.row_ids])
         unknown = remembered.with_values(torch.full_like(remembered.values, -1))
-        own = {name: facts for name, facts in self.fields.items() if facts.sizes == self.rows.sizes}
+        own = {name: facts for name, facts in self.fields.items() if self._describes(facts)}
         return Side(remembered.join(self.rows), {name: unknown.join(facts) for name, facts in own.items()})
 
     def fact(self, name: str) -> Tensor:
@@ -43,9 +43,12 @@ class Side:
             return self.rows.pad()
         if name not in self.fields:
             raise InputError(f"the batch has no field {name!r}, which the model's visibility asks for")
-        if self.fields[name].sizes != self.rows.sizes:
-            raise InputError(f"field {name!r} has rows of other lengths than the tokens it describes")
+        if not self._describes(self.fields[name]):
+            raise InputError(f"field {name!r} has rows of other lengths or shape than the tokens it describes")
         return self.fields[name].pad()
+
+    def _describes(self, facts: Ragged) -> bool:
+        return facts.values.dim() == 1 and facts.sizes == self.rows.sizes
 
 
 class _Shaped:
@@ -77,8 +80,8 @@ class Layout:
         return self if isinstance(visibility, Full) else replace(self, visibility=self.visibility & visibility)
 
     def across(self, key: Side) -> "Layout":
-        """The same queries looking at another side, all of it (cross attention)."""
-        return replace(self, key=key, visibility=Full())
+        """The same queries looking at another side, all of it (cross attention), unobserved."""
+        return replace(self, key=key, visibility=Full(), observed=None)
 
     def behind(self, memory: Ragged) -> "Layout":
         """The same queries, with remembered tokens before the keys."""

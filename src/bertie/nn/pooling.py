@@ -31,7 +31,11 @@ class FirstDenseSpec(Spec):
 
 
 def first_token(states: Ragged) -> Tensor:
-    return states.values[states.starts]
+    if states.lengths.all():
+        return states.values[states.starts]
+    first = mean_token(states)  # zeros for rows without tokens
+    first[states.lengths > 0] = states.values[states.starts[states.lengths > 0]]
+    return first
 
 
 def mean_token(states: Ragged) -> Tensor:
@@ -43,7 +47,8 @@ def mean_token(states: Ragged) -> Tensor:
 def max_token(states: Ragged) -> Tensor:
     lowest = states.values.new_full((states.num_rows, states.values.shape[-1]), -torch.inf)
     rows = states.row_ids[:, None].expand_as(states.values)
-    return lowest.scatter_reduce(0, rows, states.values, "amax")
+    highest = lowest.scatter_reduce(0, rows, states.values, "amax")
+    return highest.masked_fill(states.lengths[:, None] == 0, 0.0)
 
 
 TokenPooling = Literal["first", "mean", "max"]

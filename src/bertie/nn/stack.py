@@ -5,9 +5,9 @@ A block is a mixer, perhaps a mixer that looks at another sequence, and a feed-f
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
-from pydantic import Field
+from pydantic import Field, field_validator
 from torch import Tensor, nn
 
 from bertie.nn.attention import AttentionSpec, Memory
@@ -54,6 +54,9 @@ class Block(nn.Module):
         keys = entered if key_states is query_states else residual.enter(key_states)
         mixed, memory = self.mixer.part(entered, keys, layout, memory)
         states = residual.leave(query_states, mixed)
+        if (self.cross is None) != (context is None):
+            missing = "no other sequence was given" if context is None else "the block cannot look at another sequence"
+            raise ValueError(f"cross attention and the other sequence belong together: {missing}")
         if self.cross is not None and context is not None:
             residual = self.cross.residual
             seen, _ = self.cross.part(residual.enter(states), context.states, layout.across(context.side))
@@ -116,15 +119,19 @@ class Stack(nn.Module):
 
 
 class StackSpec(Spec):
-    """`visibility` is one for all layers, or a list to cycle through (local, local, global, ...)."""
+    """`visibility` is a list to cycle through (local, local, global, ...); one alone holds for all layers."""
 
     kind: Literal["stack"] = "stack"
     depth: int = Field(ge=0)
     block: BlockSpec
-    visibility: AnyVisibility | tuple[AnyVisibility, ...] = Full()
+    visibility: tuple[AnyVisibility, ...] = Field(default=(Full(),), min_length=1)
+
+    @field_validator("visibility", mode="before")
+    @classmethod
+    def _one_is_a_cycle(cls, value: Any) -> Any:
+        return value if isinstance(value, list | tuple) else (value,)
 
     def build(self, width: int) -> Stack:
-        cycle = (self.visibility,) if isinstance(self.visibility, Visibility) else self.visibility
-        visibilities = [cycle[layer % len(cycle)] for layer in range(self.depth)]
+        visibilities = [self.visibility[layer % len(self.visibility)] for layer in range(self.depth)]
         blocks = [self.block.build(width) for _ in range(self.depth)]
         return Stack(blocks, visibilities, self.block.residual.build_final(width) if self.depth else nn.Identity())

@@ -4,9 +4,10 @@ Rows never see each other and padding is never seen: that is the layout's busine
 of an earlier call have -1 in every field but `positions`.
 """
 
-from typing import Annotated, Literal, Protocol
+from collections.abc import Callable
+from typing import Annotated, Any, Literal, Protocol
 
-from pydantic import Field
+from pydantic import Field, SerializeAsAny, TypeAdapter, WrapValidator
 from torch import Tensor
 
 from bertie.spec import Spec
@@ -26,10 +27,10 @@ class Visibility(Spec):
     def __and__(self, other: "Visibility") -> "Visibility":
         if isinstance(self, Full):
             return other
-        return self if isinstance(other, Full) else And(parts=(self, other))  # type: ignore[arg-type]
+        return self if isinstance(other, Full) else And(parts=(self, other))
 
     def __or__(self, other: "Visibility") -> "Visibility":
-        return Full() if isinstance(self, Full) or isinstance(other, Full) else Or(parts=(self, other))  # type: ignore[arg-type]
+        return Full() if isinstance(self, Full) or isinstance(other, Full) else Or(parts=(self, other))
 
 
 class Full(Visibility):
@@ -103,9 +104,14 @@ class Permutation(Visibility):
         return key[self.field] < query[self.field] if self.strict else key[self.field] <= query[self.field]
 
 
+def _known_or_own(value: Any, handler: Callable[[Any], Any]) -> Visibility:
+    """A visibility of one's own passes as it is; plain data must be one of the kinds that are known here."""
+    return value if isinstance(value, Visibility) else _KNOWN.validate_python(value)
+
+
 class And(Visibility):
     kind: Literal["and"] = "and"
-    parts: tuple["AnyVisibility", ...] = Field(min_length=1)
+    parts: tuple[Annotated[SerializeAsAny[Visibility], WrapValidator(_known_or_own)], ...] = Field(min_length=1)
 
     def allows(self, query: Facts, key: Facts) -> Tensor:
         first, *others = (part.allows(query, key) for part in self.parts)
@@ -116,7 +122,7 @@ class And(Visibility):
 
 class Or(Visibility):
     kind: Literal["or"] = "or"
-    parts: tuple["AnyVisibility", ...] = Field(min_length=1)
+    parts: tuple[Annotated[SerializeAsAny[Visibility], WrapValidator(_known_or_own)], ...] = Field(min_length=1)
 
     def allows(self, query: Facts, key: Facts) -> Tensor:
         first, *others = (part.allows(query, key) for part in self.parts)
@@ -125,8 +131,6 @@ class Or(Visibility):
         return first
 
 
-AnyVisibility = Annotated[
-    Full | Causal | Window | Same | Marked | Prefix | Permutation | And | Or, Field(discriminator="kind")
-]
-And.model_rebuild()
-Or.model_rebuild()
+Known = Annotated[Full | Causal | Window | Same | Marked | Prefix | Permutation | And | Or, Field(discriminator="kind")]
+_KNOWN: TypeAdapter[Visibility] = TypeAdapter(Known)
+AnyVisibility = Annotated[SerializeAsAny[Visibility], WrapValidator(_known_or_own)]

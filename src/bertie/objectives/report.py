@@ -19,7 +19,7 @@ class Figure:
 
     @classmethod
     def over(cls, values: Tensor) -> "Figure":
-        return cls(values.sum(), torch.tensor(values.numel(), dtype=torch.float32))
+        return cls(values.sum(), torch.tensor(values.numel()))
 
     def __add__(self, other: "Figure") -> "Figure":
         return Figure(self.sum + other.sum, self.count + other.count)
@@ -45,7 +45,7 @@ class LossReport:
             figure.sum / (figure.count if counts is None else counts[name]).clamp(min=1)
             for name, figure in self.losses.items()
         ]
-        return torch.stack(divided).sum()
+        return torch.stack(divided).sum() if divided else torch.zeros(())
 
     def detached(self) -> "LossReport":
         """Plain numbers to keep, without the graph behind them."""
@@ -55,7 +55,7 @@ class LossReport:
         )
 
     def means(self) -> dict[str, float]:
-        return {name: float(figure.mean) for name, figure in {**self.losses, **self.metrics}.items()}
+        return {name: float(figure.mean.detach()) for name, figure in {**self.losses, **self.metrics}.items()}
 
 
 def _add(left: Mapping[str, Figure], right: Mapping[str, Figure]) -> dict[str, Figure]:

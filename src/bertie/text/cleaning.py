@@ -1,7 +1,7 @@
 """A document's text in, clean text out, and counts of what was changed. Line breaks are kept: a line is a paragraph.
 
-In this order: mended encoding (by `ftfy`, when asked for), Unicode normalisation, line ends, control characters and
-invisible characters, white space inside lines, the least length. Clean text costs a few searches and no copy.
+In this order: mended encoding (by `ftfy`, when asked for), line ends, control and invisible characters, Unicode
+normalisation, white space inside lines, the least length. Clean text costs a few searches and no copy.
 """
 
 import importlib
@@ -17,20 +17,21 @@ from pydantic import Field
 from bertie.errors import CapabilityError
 from bertie.spec import Spec
 
-# Joiners (U+200C, U+200D) and variation selectors are kept: they are part of words and of emoji.
-CONTROLS = "\x00-\x08\x0e-\x1b\x1f\x7f-\x84\x86-\x9f"
-INVISIBLE = "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\u3164\ufeff"
-INVISIBLE += "\uffa0\ufff9-\ufffb\ufffe\uffff\U000e0001\U000e007f"
-LINE_ENDS = "\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029"
-SPACES = " \t\u00a0\u1680\u2000-\u200a\u202f\u205f\u3000"
+LINE_ENDS = "\r\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029"
+SPACES = "\t\x1f\u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u205f\u3000"
+CONTROLS = "".join(map(chr, (*range(0x20), *range(0x7F, 0xA0))))
+# Joiners (U+200C, U+200D), variation selectors and tags are kept: they are part of words and of emoji.
+INVISIBLE = "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b\u200e\u200f\u202a\u202b\u202c\u202d\u202e"
+INVISIBLE += "\u2060\u2061\u2062\u2063\u2064\u2066\u2067\u2068\u2069\u206a\u206b\u206c\u206d\u206e\u206f"
+INVISIBLE += "\u3164\ufeff\uffa0\ufff9\ufffa\ufffb\ufffe\uffff"
 
-_LINE_END = re.compile(f"\r\n|[{LINE_ENDS}]")
-_CONTROL = re.compile(f"[{CONTROLS}]+")
-_INVISIBLE = re.compile(f"[{INVISIBLE}]+")
-_ODD_SPACE = re.compile(f"[{SPACES[1:]}]")
-_SPACES = re.compile("  +")
-_UNCLEAN_ASCII = re.compile("[\x00-\x09\x0b-\x1f\x7f]")
-_UNCLEAN = re.compile(f"[{LINE_ENDS}{CONTROLS}{INVISIBLE}{SPACES[1:]}]")
+# Character -> what it becomes, and the count it adds to. Later entries win.
+_CHANGES = {character: ("", "control_characters") for character in CONTROLS if character != "\n"}
+_CHANGES |= dict.fromkeys(INVISIBLE, ("", "invisible_characters"))
+_CHANGES |= dict.fromkeys(LINE_ENDS, ("\n", "line_ends_unified"))
+_CHANGES |= dict.fromkeys(SPACES, (" ", "white_space_replaced"))
+_ODD = re.compile(f"[{''.join(sorted(_CHANGES))}]")
+_RUN = re.compile("  +")
 
 
 class Cleaning(Spec):
@@ -56,14 +57,14 @@ class Cleaner:
         if options.mend_encoding and text != (mended := self._mend(text)):
             self.counts["documents_mended"] += 1
             text = mended
-        is_ascii = text.isascii()
-        if not is_ascii and options.normalise != "none":
+        if odd := _ODD.findall(text):
+            text = self._without_odd(text, Counter(odd))
+        # After the removal: what stood between a letter and its accent is gone by now.
+        if options.normalise != "none" and not text.isascii():
             form: Literal["NFC", "NFKC"] = "NFC" if options.normalise == "nfc" else "NFKC"
             if not unicodedata.is_normalized(form, text):
                 self.counts["documents_normalised"] += 1
                 text = unicodedata.normalize(form, text)
-        if (_UNCLEAN_ASCII if is_ascii else _UNCLEAN).search(text):
-            text = self._without_odd_characters(text)
         if options.white_space:
             text = self._fold_spaces(text)
         if not text:
@@ -74,21 +75,24 @@ class Cleaner:
             return ""
         return text
 
-    def _without_odd_characters(self, text: str) -> str:
-        text, found = _LINE_END.subn("\n", text)
-        self._count("line_ends_unified", found)
-        if self.options.control_characters:
-            for key, pattern in (("control_characters", _CONTROL), ("invisible_characters", _INVISIBLE)):
-                before = len(text)
-                text = pattern.sub("", text)
-                self._count(key, before - len(text))
+    def _without_odd(self, text: str, odd: Counter[str]) -> str:
+        if pairs := text.count("\r\n") if "\r" in odd else 0:
+            text = text.replace("\r\n", "\n")
+            self._count("line_ends_unified", pairs)
+            odd["\r"] -= pairs
+        for character, number in odd.items():
+            replacement, key = _CHANGES[character]
+            if replacement == " " and not self.options.white_space:
+                continue
+            if not replacement and not self.options.control_characters:
+                continue
+            text = text.replace(character, replacement)
+            self._count(key, number)
         return text
 
     def _fold_spaces(self, text: str) -> str:
-        text, found = _ODD_SPACE.subn(" ", text)
-        self._count("white_space_replaced", found)
         if "  " in text:
-            text, found = _SPACES.subn(" ", text)
+            text, found = _RUN.subn(" ", text)
             self._count("white_space_runs", found)
         for at_end in (" \n", "\n "):
             if found := text.count(at_end):

@@ -15,7 +15,7 @@ from pathlib import Path
 from bertie.errors import InputError
 from bertie.spec import Spec
 from bertie.text.document_parts import Boundary, Document, DocumentOptions, Format, Part
-from bertie.text.slicing import file_format, is_known, parts_of
+from bertie.text.slicing import is_known, parts_of
 
 __all__ = ["Boundary", "Document", "DocumentOptions", "Format", "Part", "Slice", "list_files", "slices"]
 
@@ -132,8 +132,3 @@ def _spooled(spool: Path | None) -> Path:
             shutil.copyfileobj(sys.stdin.buffer, copy, 1 << 20)
         partial.rename(path)
     return path
-
-
-def format_of_source(path: Path) -> str:
-    """What a file is read as when no format is stated."""
-    return file_format(path, path.name, None)[0]

@@ -60,9 +60,9 @@ class FastIds:
     def __init__(self, native: Any):
         self._native = native
 
-    def encode(self, texts: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
-        """Ids of all texts [T] with their special tokens, and the length of each [B]."""
-        rows = self._native.encode_batch(texts)
+    def encode(self, texts: Sequence[str], add_special: bool = True) -> tuple[np.ndarray, np.ndarray]:
+        """Ids of all texts [T], with their special tokens or without, and the length of each [B]."""
+        rows = self._native.encode_batch(texts, add_special_tokens=add_special)
         return rows.ids.astype(np.int64), np.diff(rows.offsets).astype(np.int64, copy=False)
 
 
@@ -85,7 +85,12 @@ def agrees(fast: FastIds, pipeline: tokenizers.Tokenizer) -> bool:
     """Whether both give the same ids on `HARD_TEXTS` and on the pipeline's own added tokens within text."""
     added = [token["content"] for token in json.loads(pipeline.to_str())["added_tokens"][:32]]
     texts = [*HARD_TEXTS, *(f"a {token} b{token}c{token}" for token in added)]
-    expected = [encoding.ids for encoding in pipeline.encode_batch_fast(texts)]
-    ids, lengths = fast.encode(texts)
-    same_lengths = lengths.tolist() == [len(row) for row in expected]
-    return same_lengths and ids.tolist() == list(itertools.chain.from_iterable(expected))
+    for add_special in (True, False):
+        encodings = pipeline.encode_batch_fast(texts, add_special_tokens=add_special)
+        expected = [encoding.ids for encoding in encodings]
+        ids, lengths = fast.encode(texts, add_special)
+        if lengths.tolist() != [len(row) for row in expected]:
+            return False
+        if ids.tolist() != list(itertools.chain.from_iterable(expected)):
+            return False
+    return True

@@ -16,6 +16,7 @@ import numpy as np
 import tokenizers
 
 from bertie.errors import TokenizerError
+from bertie.text.continuation import continuations
 from bertie.text.fast_ids import FastIds, load_fast_ids
 from bertie.text.saving import save_pipeline
 from bertie.text.settings import ROLES, Settings
@@ -154,28 +155,43 @@ class PipelineTokenizer:
         return load_fast_ids(self.pipeline) if self.kind == "wordpiece" else None
 
     def encode_ids(self, texts: Sequence[str], max_length: int | None = None) -> FlatIds:
-        if isinstance(texts, str):
-            raise TokenizerError("encode_ids was given one string", hint="give a list of texts")
         before, after = self._frame
         if max_length is not None:
             room_for_text(max_length, before + after)
+        ids, lengths = self._encode_all(texts, "encode_ids", add_special=True)
+        return truncate_flat(ids, lengths, max_length, before, after, self.settings.truncation_side)
+
+    def encode_pieces(self, texts: Sequence[str]) -> FlatIds:
+        ids, lengths = self._encode_all(texts, "encode_pieces", add_special=False)
+        return FlatIds(ids, lengths, np.zeros(len(lengths), dtype=np.int64))
+
+    def _encode_all(self, texts: Sequence[str], caller: str, add_special: bool) -> tuple[np.ndarray, np.ndarray]:
+        if isinstance(texts, str):
+            raise TokenizerError(f"{caller} was given one string", hint="give a list of texts")
         if not are_strings(texts):
             check_texts(texts)
         fast = self.fast_ids
         try:
-            ids, lengths = fast.encode(texts) if fast is not None else self._encode_batch(texts)
+            return fast.encode(texts, add_special) if fast is not None else self._encode_batch(texts, add_special)
         except (TypeError, UnicodeEncodeError):
             check_texts(texts)
             raise
-        return truncate_flat(ids, lengths, max_length, before, after, self.settings.truncation_side)
 
-    def _encode_batch(self, texts: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
+    def _encode_batch(self, texts: Sequence[str], add_special: bool = True) -> tuple[np.ndarray, np.ndarray]:
         ids: list[np.ndarray] = []
         for start in range(0, len(texts), CHUNK):
-            encodings = self.pipeline.encode_batch_fast(list(texts[start : start + CHUNK]))
+            batch = list(texts[start : start + CHUNK])
+            encodings = self.pipeline.encode_batch_fast(batch, add_special_tokens=add_special)
             ids.extend(np.asarray(encoding.ids, dtype=np.int64) for encoding in encodings)
         lengths = np.fromiter(map(len, ids), dtype=np.int64, count=len(ids))
         return (np.concatenate(ids) if ids else np.zeros(0, dtype=np.int64)), lengths
+
+    @cached_property
+    def continues(self) -> np.ndarray:
+        vocabulary = self.pipeline.get_vocab(with_added_tokens=True)
+        prefix = getattr(self.pipeline.model, "continuing_subword_prefix", None) or ""
+        apart = {*self.pipeline.get_added_tokens_decoder(), *self.special.ids()}
+        return continuations(vocabulary, self.size, self.kind, prefix, apart)
 
     @cached_property
     def _frame(self) -> tuple[int, int]:

@@ -42,17 +42,18 @@ def file_format(path: Path, shown: str, stated: Format | None) -> tuple[Format, 
         refuse(shown, "Parquet is read from a plain file only", hint="it compresses inside; unpack it first")
     if named is None or (stated is None and named == "txt"):
         named = _sniffed(path, shown, codec) or named or ("txt" if path.name == "standard-input" else None)
-    for format in FORMATS:
-        if format == named:
-            return format, codec
-    hint = f"known are {', '.join(FORMATS)}, also with .gz or .zst; --format names one for any file"
-    refuse(shown, f"the file ending {ending!r} is not known", hint=hint)
+    known = next((format for format in FORMATS if format == named), None)
+    if known is None:
+        hint = f"known are {', '.join(FORMATS)}, also with .gz or .zst; --format names one for any file"
+        refuse(shown, f"the file ending {ending!r} is not known", hint=hint)
+    return known, codec
 
 
 def is_known(path: Path) -> bool:
     """Whether a file found in a folder is meant: by its ending, or as WikiExtractor writes it, without one."""
-    ending = Path(path.stem).suffix if CODECS.get(path.suffix.lower()) else path.suffix
-    return ending.lower() in ENDINGS or (not ending.strip(".") and _sniffed(path, str(path), None) is not None)
+    codec = CODECS.get(path.suffix.lower())
+    ending = Path(path.stem).suffix if codec else path.suffix
+    return ending.lower() in ENDINGS or (not ending.strip(".") and _sniffed(path, str(path), codec) is not None)
 
 
 def _sniffed(path: Path, shown: str, codec: str | None) -> Format | None:
@@ -62,7 +63,8 @@ def _sniffed(path: Path, shown: str, codec: str | None) -> Format | None:
     if start.startswith(b"<doc "):
         return "wikiextractor"
     # Only a file without an ending: a txt file may well begin with a brace.
-    return "jsonl" if start.startswith(b'{"') and not path.suffix.removesuffix(path.suffix if codec else "") else None
+    ending = Path(path.stem).suffix if codec else path.suffix
+    return "jsonl" if start.startswith(b'{"') and not ending else None
 
 
 def _never(line: bytes) -> bool:
@@ -149,10 +151,11 @@ def _row_groups(source: TextSource, shown: str, options: DocumentOptions, notice
     with open_bytes(path) as stream:
         table = open_table(source, stream if os.fstat(stream.fileno()).st_size else None)
         column = source.choose_column(table.schema_arrow.names, notices)
-        digest = hashlib.file_digest(stream.__class__(path, "rb"), "sha256").hexdigest()  # type: ignore[call-arg]
         sizes = [_text_bytes(table, group, column) for group in range(table.num_row_groups)]
         first, row, size = 0, 1, 0
         rows = [table.metadata.row_group(group).num_rows for group in range(table.num_row_groups)]
+    with path.open("rb") as whole:
+        digest = hashlib.file_digest(whole, "sha256").hexdigest()
     for group, group_size in enumerate(sizes):
         size += group_size
         if size < options.slice_bytes and group + 1 < len(sizes):

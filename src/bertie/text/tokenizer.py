@@ -44,6 +44,17 @@ class Tokenizer(Protocol):
     def encode_ids(self, texts: Sequence[str], max_length: int | None = None) -> FlatIds:
         """The ids of many texts with their special tokens: the way for bulk work."""
 
+    def encode_pieces(self, texts: Sequence[str]) -> FlatIds:
+        """The ids of many texts without special tokens around them, never cut: what a corpus is made of."""
+
+    @property
+    def continues(self) -> np.ndarray:
+        """[size] bool: this piece continues the word of the piece before it in the same text.
+
+        Pieces without a mark of their own (byte-level BPE, Unigram) continue unless they begin with a space; the first
+        piece of a text begins a word whatever this says.
+        """
+
     def decode(self, ids: Sequence[int] | np.ndarray, skip_special: bool = True) -> str: ...
 
     def id_of(self, token: str) -> int | None: ...

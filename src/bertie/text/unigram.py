@@ -17,6 +17,7 @@ import numpy as np
 import sentencepiece
 
 from bertie.errors import TokenizerError
+from bertie.text.continuation import continuations
 from bertie.text.pipeline import CONVENTIONAL, no_such_id
 from bertie.text.plain_text import PlainText, prepare
 from bertie.text.saving import kept_settings, write_config
@@ -206,19 +207,31 @@ class SentencePieceTokenizer:
         )
 
     def encode_ids(self, texts: Sequence[str], max_length: int | None = None) -> FlatIds:
-        if isinstance(texts, str):
-            raise TokenizerError("encode_ids was given one string", hint="give a list of texts")
         if max_length is not None:
             room_for_text(max_length, len(self._before) + len(self._after))
+        rows = [[*self._before, *row, *self._after] for row in self._encode_all(texts, "encode_ids")]
+        ids, lengths = flatten(rows)
+        side = self.settings.truncation_side
+        return truncate_flat(ids, lengths, max_length, len(self._before), len(self._after), side)
+
+    def encode_pieces(self, texts: Sequence[str]) -> FlatIds:
+        ids, lengths = flatten(self._encode_all(texts, "encode_pieces"))
+        return FlatIds(ids, lengths, np.zeros(len(lengths), dtype=np.int64))
+
+    @cached_property
+    def continues(self) -> np.ndarray:
+        apart = {*self._literals.values(), *self.special.ids()}
+        return continuations(self._ids, self.size, self.kind, apart=apart)
+
+    def _encode_all(self, texts: Sequence[str], caller: str) -> list[list[int]]:
+        if isinstance(texts, str):
+            raise TokenizerError(f"{caller} was given one string", hint="give a list of texts")
         if not are_strings(texts):
             check_texts(texts)
         rows: list[list[int]] = []
         for start in range(0, len(texts), CHUNK):
             rows.extend(self._encode_chunk(texts[start : start + CHUNK], start))
-        lengths = np.fromiter(map(len, rows), dtype=np.int64, count=len(rows))
-        ids = np.fromiter(itertools.chain.from_iterable(rows), dtype=np.int64, count=int(lengths.sum()))
-        side = self.settings.truncation_side
-        return truncate_flat(ids, lengths, max_length, len(self._before), len(self._after), side)
+        return rows
 
     def _encode_chunk(self, texts: Sequence[str], start: int) -> list[list[int]]:
         plain = [prepare(text, self._lowercase, self._strip_accents, align=False).text for text in texts]
@@ -232,7 +245,7 @@ class SentencePieceTokenizer:
                 rows[index] = [piece[0] for piece in self._split(text)]
             elif not self._apart.keys().isdisjoint(rows[index]):
                 rows[index] = [part for id in rows[index] for part in self._apart.get(id, (id,))]
-        return [[*self._before, *row, *self._after] for row in rows]
+        return rows
 
     def decode(self, ids: Sequence[int] | np.ndarray, skip_special: bool = True) -> str:
         numbers = np.asarray(ids, dtype=np.int64).reshape(-1).tolist()
@@ -275,3 +288,9 @@ def without_space(plain: PlainText, begin: int, end: int) -> tuple[int, int]:
     while begin < end and plain.text[begin] == " ":
         begin += 1
     return begin, end
+
+
+def flatten(rows: list[list[int]]) -> tuple[np.ndarray, np.ndarray]:
+    """All ids one after another [T], and the length of each row [B]."""
+    lengths = np.fromiter(map(len, rows), dtype=np.int64, count=len(rows))
+    return np.fromiter(itertools.chain.from_iterable(rows), dtype=np.int64, count=int(lengths.sum())), lengths

@@ -11,7 +11,6 @@ import re
 import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -23,13 +22,19 @@ from bertie.text.tokenizer import Tokenizer
 IDEOGRAPHS = "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0002a6df\U0002a700-\U0002b81f\U0002b920-\U0002ceaf"
 IDEOGRAPHS += "\U0002f800-\U0002fa1f"
 _IDEOGRAPH = re.compile(f"[{IDEOGRAPHS}]")
-_FIRST_IDEOGRAPH = IDEOGRAPHS[0]
+_LATIN = re.compile("[A-Za-z0-9]")
 _UNIT = re.compile(f"[{IDEOGRAPHS}A-Za-z0-9]+")
 # Next to these a word may also begin or end with a Latin letter or a digit: every tokenizer that isolates ideographs
-# cuts there too.
-_EDGE = re.compile(rf"[\s{IDEOGRAPHS}!-/:-@\[-`{{-~\u2010-\u2027\u3001-\u3011\u3014-\u301f\uff01-\uff0f\uff1a-\uff20]")
+# cuts there too. Form feeds and their like are not among them: to a tokenizer they are control characters.
+_EDGE = re.compile(
+    rf"[ \t\n\r\u3000{IDEOGRAPHS}!-/:-@\[-`{{-~\u2010-\u2027\u3001-\u3011\u3014-\u301f\uff01-\uff0f\uff1a-\uff20]"
+)
 _MARKED = (*range(0x300, 0x20000), *range(0xE0100, 0xE01F0))  # the planes that have combining marks
 _MARKS = frozenset(mark for mark in map(chr, _MARKED) if unicodedata.category(mark).startswith("M"))
+
+_OTHER, _PURE, _MIXED = 0, 1, 2  # left to the pieces; ideographs alone; with Latin letters or digits: "IC卡"
+_scripts: dict[str, int] = {}
+MOST_KEPT = 200_000
 
 
 class Chunk(NamedTuple):
@@ -72,7 +77,10 @@ def chunk_all(sentences: Iterable[str], segmenter: Segmenter | None) -> Chunks:
 
 
 def keeps_chunks(tokenizer: Tokenizer) -> bool:
-    """Whether chunks have the tokens of the whole: true where ideographs are isolated, so not for byte-level BPE."""
+    """Whether chunks have the tokens of the whole: where ideographs are isolated. Pieces of other kinds join across
+    any boundary, or carry the space before them."""
+    if tokenizer.kind not in ("wordpiece", "characters"):
+        return False
     parts = [["a", "语言", "b"], ["使用", "模型", " x y"], ["t恤", "，", "预测"], ["が", "日本", "ガ"]]
     wholes = tokenizer.encode_pieces(["".join(chunks) for chunks in parts])
     pieces = tokenizer.encode_pieces([text for chunks in parts for text in chunks])
@@ -84,34 +92,41 @@ def _add_chunks(sentence: str, words: list[str], texts: list[str], flags: bytear
 
     A word of one ideograph stays in the run: its token begins a word and ends it without help.
     """
+    marked = not _MARKS.isdisjoint(sentence)
     run = place = 0  # where the open run began, and where the next word begins
     for word in words:
-        end = place + len(word)
-        if end - place > 1 and _is_unit(word) and _stands_alone(sentence, place, end):
-            if run < place:
-                texts.append(sentence[run:place])
+        start, place = place, place + len(word)
+        script = _scripts[word] if word in _scripts else _script(word)
+        if script and ((script is _PURE and not marked) or _stands_alone(sentence, start, place)):
+            if run < start:
+                texts.append(sentence[run:start])
                 flags.append(0)
             texts.append(word)
             flags.append(1)
-            run = end
-        place = end
+            run = place
     if run < place:
         texts.append(sentence[run:])
         flags.append(0)
 
 
-@lru_cache(maxsize=1 << 16)
-def _is_unit(word: str) -> bool:
-    """Ideographs, also mixed with Latin letters and digits: "语言", "IC卡"."""
-    return _UNIT.fullmatch(word) is not None and _IDEOGRAPH.search(word) is not None
+def _script(word: str) -> int:
+    """How a word is written, kept for the next time: most words come often."""
+    if len(_scripts) >= MOST_KEPT:
+        _scripts.clear()
+    if len(word) < 2 or not _UNIT.fullmatch(word) or not _IDEOGRAPH.search(word):
+        script = _OTHER
+    else:
+        script = _MIXED if _LATIN.search(word) else _PURE
+    _scripts[word] = script
+    return script
 
 
 def _stands_alone(sentence: str, start: int, end: int) -> bool:
     """Whether a tokenizer that isolates ideographs gives sentence[start:end] the same tokens alone as in its place."""
-    if start and sentence[start] < _FIRST_IDEOGRAPH and not _EDGE.match(sentence[start - 1]):
+    if start and _LATIN.match(sentence[start]) and not _EDGE.match(sentence[start - 1]):
         return False
     if end == len(sentence):
         return True
-    if sentence[end - 1] < _FIRST_IDEOGRAPH and not _EDGE.match(sentence[end]):
+    if _LATIN.match(sentence[end - 1]) and not _EDGE.match(sentence[end]):
         return False
     return sentence[end] not in _MARKS

@@ -74,12 +74,16 @@ def test_words_go_on_counting_in_the_second_stretch(make_corpus: Any, frame: Fra
     samples = PairSamples(Pairs(length=64), make_corpus([500, 500]), frame)
     row = samples.sample(0, 0, 3)
     words = row["words"][row["words"] >= 0]
-    assert np.flatnonzero(row["words"] == -1).tolist() == [0, int(np.argmax(row["segments"])) - 1, len(row["words"]) - 1]
+    assert np.flatnonzero(row["words"] == -1).tolist() == [
+        0,
+        int(np.argmax(row["segments"])) - 1,
+        len(row["words"]) - 1,
+    ]
     assert set(np.diff(words)) <= {0, 1}
 
 
 def test_a_corpus_of_one_document_is_refused(make_corpus: Any, frame: Frame) -> None:
-    with pytest.raises(InputError, match="1 document with text.*another document.*blank line"):
+    with pytest.raises(InputError, match=r"1 document with text.*another document.*blank line"):
         build_samples(Pairs(), make_corpus([500, 0]), frame)
     assert build_samples(Pairs(order=True), make_corpus([500, 0]), frame).num_samples > 0
 

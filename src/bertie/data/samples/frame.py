@@ -5,7 +5,7 @@ from typing import Self
 
 import numpy as np
 
-from bertie.data.samples.source import Stretch
+from bertie.data.samples.source import Arrays, Stretch
 from bertie.errors import SpecError
 from bertie.text.tokenizer import Tokenizer
 
@@ -35,17 +35,17 @@ class Frame:
             raise SpecError(f"a length of {length} leaves no room beside {taken} special tokens")
         return length - taken
 
-    def put_around(self, stretch: Stretch) -> dict[str, np.ndarray]:
+    def put_around(self, stretch: Stretch) -> Arrays:
         return self._join([stretch], [1])[0]
 
-    def put_around_two(self, one: Stretch, two: Stretch) -> dict[str, np.ndarray]:
+    def put_around_two(self, one: Stretch, two: Stretch) -> Arrays:
         fields, sides = self._join([one, two], [self.num_between, 1])
         return {**fields, "segments": np.where(sides == 1, self.second_segment, 0)}
 
     def _tail(self, count: int) -> int:
         return count if self.separator is not None else 0
 
-    def _join(self, stretches: list[Stretch], tails: list[int]) -> tuple[dict[str, np.ndarray], np.ndarray]:
+    def _join(self, stretches: list[Stretch], tails: list[int]) -> tuple[Arrays, np.ndarray]:
         """The fields, and the number of the stretch that each token belongs to; a separator belongs to the one before
         it."""
         head = int(self.first is not None)

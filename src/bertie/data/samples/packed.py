@@ -2,18 +2,17 @@
 
 The joined text is cut into blocks of about `ROWS` rows, and the number of rows of a block follows from its size alone,
 so that any row is found without packing those before it. Inside a block each row ends at the sentence border nearest to
-an even share of what is left. Sentences are cut only where the rest of the block would not fit otherwise.
+a fair share of what is left. Sentences are cut only where the rest of the block would not fit otherwise.
 """
 
 from functools import lru_cache
 
 import numpy as np
 
-from bertie.batch import Sample
 from bertie.data.samples.cuts import SLACK, word_start
 from bertie.data.samples.frame import Frame
 from bertie.data.samples.joined import JoinedDocuments
-from bertie.data.samples.source import Documents
+from bertie.data.samples.source import Arrays, Documents
 from bertie.data.shapes import Packed
 
 ROWS = 32
@@ -54,7 +53,7 @@ class PackedSamples:
     def lengths(self, indices: np.ndarray) -> np.ndarray:
         return np.full(len(indices), self.longest, np.int64)
 
-    def sample(self, seed: int, epoch: int, index: int) -> Sample:
+    def sample(self, seed: int, epoch: int, index: int) -> Arrays:
         edges = self.row_edges(index // ROWS)
         found = self.joined.read(*edges[index % ROWS : index % ROWS + 2])
         tokens, words, numbers = found.ids, found.word_numbers(), found.documents
@@ -78,7 +77,9 @@ class PackedSamples:
             # The rows that remain must be able to hold what remains, and none may be empty.
             least = max(here + 1, end - (rows_left - 1) * self.room)
             most = min(here + self.room, end - (rows_left - 1))
-            share = min(max(here + (end - here) // rows_left, least), most)
+            # A little above an even share, so that the last rows of the block still have a choice of borders.
+            share = here + ((end - here) // rows_left * 2 + self.room) // 3
+            share = min(max(share, least), most)
             first, last = np.searchsorted(borders, [least, most + 1])
             fitting = borders[first:last]
             edges.append(int(fitting[np.abs(fitting - share).argmin()]) if len(fitting) else self._word(share, least))

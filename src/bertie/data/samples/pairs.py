@@ -8,10 +8,9 @@ of a single sentence is divided between two words.
 
 import numpy as np
 
-from bertie.batch import Sample
 from bertie.data.samples.cuts import EvenCuts, word_start
 from bertie.data.samples.frame import Frame
-from bertie.data.samples.source import Documents, StoredDocument, Stretch, generator
+from bertie.data.samples.source import Arrays, Documents, StoredDocument, Stretch, generator
 from bertie.data.shapes import Pairs
 from bertie.errors import InputError
 
@@ -47,7 +46,7 @@ class PairSamples:
         # A partner from another document may fill the row.
         return np.full(len(indices), self.longest, np.int64)
 
-    def sample(self, seed: int, epoch: int, index: int) -> Sample:
+    def sample(self, seed: int, epoch: int, index: int) -> Arrays:
         rng = generator(seed, epoch, index, "sample")
         number, part, parts = self.cuts.locate(index)
         document = self.documents.document(number)

@@ -3,9 +3,8 @@ language; rows of both with `segments` and `languages` leave. The longer side is
 
 import numpy as np
 
-from bertie.batch import Sample
 from bertie.data.samples.frame import Frame
-from bertie.data.samples.source import Documents, Stretch
+from bertie.data.samples.source import Arrays, Documents, Stretch
 from bertie.data.shapes import Parallel
 from bertie.errors import InputError
 
@@ -38,7 +37,7 @@ class ParallelSamples:
         full = self.documents.lengths[numbers].astype(np.int64) + self.translations.lengths[numbers]
         return np.minimum(full, self.room) + self.longest - self.room
 
-    def sample(self, seed: int, epoch: int, index: int) -> Sample:
+    def sample(self, seed: int, epoch: int, index: int) -> Arrays:
         number = int(self.pairs[index])
         one, two = self.documents.document(number), self.translations.document(number)
         # Half of the room is each side's own; what the shorter leaves over is the longer's.

@@ -2,10 +2,9 @@
 
 import numpy as np
 
-from bertie.batch import Sample
 from bertie.data.samples.cuts import EvenCuts
 from bertie.data.samples.frame import Frame
-from bertie.data.samples.source import Documents, Stretch
+from bertie.data.samples.source import Arrays, Documents, Stretch
 from bertie.data.shapes import Segments
 
 
@@ -26,7 +25,7 @@ class SegmentSamples:
     def lengths(self, indices: np.ndarray) -> np.ndarray:
         return self.cuts.sizes(indices) + self.num_special
 
-    def sample(self, seed: int, epoch: int, index: int) -> Sample:
+    def sample(self, seed: int, epoch: int, index: int) -> Arrays:
         number, part, parts = self.cuts.locate(index)
         document = self.documents.document(number)
         return self.frame.put_around(Stretch.of(document, *self.cuts.edges(document, part, parts)))

@@ -28,6 +28,9 @@ class StoredDocument(Protocol):
         """[n] bool, True where a token begins a word."""
 
 
+Arrays = dict[str, np.ndarray]  # the fields of a sample that nothing is to be predicted of yet
+
+
 class Documents(Protocol):
     """A corpus, or anything that stands for one."""
 

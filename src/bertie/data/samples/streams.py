@@ -6,10 +6,9 @@ of epochs too, so that a memory is never stale. The order is the corpus's own: t
 
 import numpy as np
 
-from bertie.batch import Sample
 from bertie.data.samples.frame import Frame
 from bertie.data.samples.joined import JoinedDocuments, JoinedRange
-from bertie.data.samples.source import Documents
+from bertie.data.samples.source import Arrays, Documents
 from bertie.data.shapes import Streams
 from bertie.errors import InputError
 
@@ -29,7 +28,7 @@ class StreamSamples:
     def lengths(self, indices: np.ndarray) -> np.ndarray:
         return np.full(len(indices), self.longest, np.int64)
 
-    def sample(self, seed: int, epoch: int, index: int) -> Sample:
+    def sample(self, seed: int, epoch: int, index: int) -> Arrays:
         step, stream = divmod(index, self.num_streams)
         origin = stream * self.joined.total // self.num_streams
         found = self._read(origin + (epoch * self.steps + step) * self.longest, self.longest + 1)

@@ -7,10 +7,9 @@ frequent words drops them from the stretch first, with their `reach` and `senten
 
 import numpy as np
 
-from bertie.batch import Sample
 from bertie.data.samples.cuts import EvenCuts
 from bertie.data.samples.frame import Frame, number_words
-from bertie.data.samples.source import Documents, generator
+from bertie.data.samples.source import Arrays, Documents, generator
 from bertie.data.shapes import Windows
 
 
@@ -29,7 +28,7 @@ class WindowSamples:
     def lengths(self, indices: np.ndarray) -> np.ndarray:
         return self.cuts.sizes(indices)
 
-    def sample(self, seed: int, epoch: int, index: int) -> Sample:
+    def sample(self, seed: int, epoch: int, index: int) -> Arrays:
         rng = generator(seed, epoch, index, "sample")
         number, part, parts = self.cuts.locate(index)
         document = self.documents.document(number)

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from pydantic import ValidationError
+
 from bertie.data.shapes import Pairs, Segments
 from bertie.errors import FolderError
 from bertie.models.layouts.layout import Config, Entry, HFLayout
@@ -74,6 +76,8 @@ def config_of(recipe: Recipe) -> dict[str, Any] | None:
     encoder, heads = recipe.encoder, {objective.kind: objective for objective in recipe.objectives}
     try:
         block = encoder.stack.block
+        if block.feed_forward is None:
+            return None
         sizes = {table.field: table.size for table in encoder.embeddings.tables}
         config: dict[str, Any] = {
             "architectures": [ARCHITECTURES["masked-lm" in heads, "next-sentence" in heads]],
@@ -84,8 +88,8 @@ def config_of(recipe: Recipe) -> dict[str, Any] | None:
             "hidden_size": encoder.width,
             "num_hidden_layers": encoder.stack.depth,
             "num_attention_heads": block.mixer.num_heads,
-            "intermediate_size": block.feed_forward.inner if block.feed_forward else 0,
-            "hidden_act": _hf_activation(block.feed_forward.activation if block.feed_forward else "gelu"),
+            "intermediate_size": block.feed_forward.inner,
+            "hidden_act": _hf_activation(block.feed_forward.activation),
             "hidden_dropout_prob": block.residual.dropout,
             "attention_probs_dropout_prob": block.mixer.scorer.dropout,
             "layer_norm_eps": block.residual.norm_eps,
@@ -99,7 +103,7 @@ def config_of(recipe: Recipe) -> dict[str, Any] | None:
             if (head.activation, head.norm_eps) != (expected.activation, expected.norm_eps):
                 return None
         expressible = encoder_of(config, encoder.pooler is not None) == encoder
-    except (KeyError, AttributeError, FolderError):
+    except (KeyError, AttributeError, FolderError, ValidationError):
         return None
     return config if expressible and set(heads) <= {"masked-lm", "next-sentence"} else None
 
@@ -131,10 +135,11 @@ def entries_of(recipe: Recipe) -> list[Entry]:
             pairs += [
                 *_both("heads.masked-lm.dense", "cls.predictions.transform.dense"),
                 *_both("heads.masked-lm.norm", "cls.predictions.transform.LayerNorm"),
-                ("heads.masked-lm.bias", "cls.predictions.bias"),
             ]
-            if not objective.tied:
-                pairs.append(("heads.masked-lm.weight", "cls.predictions.decoder.weight"))
+            if objective.tied:
+                pairs.append(("heads.masked-lm.bias", "cls.predictions.bias"))
+            else:
+                pairs += _both("heads.masked-lm", "cls.predictions.decoder")
         if isinstance(objective, NextSentence):
             pairs += _both("heads.next-sentence.output", "cls.seq_relationship")
     return entries + [Entry(ours, (theirs,)) for ours, theirs in pairs]
@@ -155,7 +160,7 @@ def _masked_lm(config: Config, samples: Pairs | Segments) -> MaskedLM:
 
 def _activation(config: Config) -> ActivationName:
     name = config.get("hidden_act", "gelu")
-    if name not in ACTIVATION_NAMES:
+    if not isinstance(name, str) or name not in ACTIVATION_NAMES:
         raise FolderError(
             f"config.json asks for the activation {name!r}", hint=f"known are {', '.join(ACTIVATION_NAMES)}"
         )
@@ -163,7 +168,7 @@ def _activation(config: Config) -> ActivationName:
 
 
 def _hf_activation(name: ActivationName) -> str:
-    return next(theirs for theirs, ours in ACTIVATION_NAMES.items() if ours == name)
+    return {ours: theirs for theirs, ours in reversed(ACTIVATION_NAMES.items())}[name]
 
 
 def _refuse_unknown(config: Config) -> None:
@@ -184,5 +189,6 @@ LAYOUT = HFLayout(
         r"LayerNorm\.gamma$": "LayerNorm.weight",
         r"LayerNorm\.beta$": "LayerNorm.bias",
     },
-    ignored=(r"bert\.embeddings\.position_ids", r"cls\.predictions\.decoder\.(weight|bias)"),
+    # The rest are copies: of tied weights, or of a bias that one of two names is enough for.
+    ignored=(r"bert\.embeddings\.position_ids", r"cls\.predictions\.(bias|decoder\.weight|decoder\.bias)"),
 )

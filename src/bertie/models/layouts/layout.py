@@ -23,6 +23,10 @@ class Entry:
     def join(self, tensors: Sequence[Tensor]) -> Tensor:
         return tensors[0] if len(tensors) == 1 else torch.cat(list(tensors))
 
+    def part_shape(self, whole: torch.Size) -> torch.Size:
+        """The shape of each of theirs."""
+        return whole if len(self.theirs) == 1 else torch.Size((whole[0] // len(self.theirs), *whole[1:]))
+
     def split(self, tensor: Tensor) -> list[Tensor]:
         return [tensor] if len(self.theirs) == 1 else list(tensor.chunk(len(self.theirs)))
 

@@ -1,6 +1,6 @@
 """Attention over flat rows by the kernel in attention.c: queries, keys and values [T, N, D] enter, mixed values leave.
 
-Faster than torch's fused kernel on short rows, where calls and padding cost more than the arithmetic; for inference only.
+Faster than torch's fused kernel on short rows, where calls and padding cost more than the arithmetic; no gradients.
 """
 
 import ctypes

@@ -1,6 +1,6 @@
 """From C source to a loaded library: compiled once a machine, checked in a child process, kept in the user's cache.
 
-Returns None wherever anything is missing: no compiler, no writable cache, wrong answers, a crash. Nothing is ever said then:
+Returns None wherever anything is missing: no compiler, no writable cache, wrong answers, a crash. Nothing is said then:
 the torch path does the same work. `BERTIE_NATIVE=0` switches all of it off.
 """
 

@@ -1,8 +1,8 @@
 """Slices of documents in, how often each word occurs out: exact while it fits the memory, else without the rarest.
 
 Counting has two steps, because the second is slow and most words come often. First text is cut at white space and equal
-chunks are counted; then the pipeline's own normaliser and pre-tokenizer cut each distinct chunk into words. Each slice is
-counted by itself and slices are added in their order, so that the counts do not depend on who counted what.
+chunks are counted; then the pipeline's own normaliser and pre-tokenizer cut each distinct chunk into words. Each slice
+is counted by itself and slices are added in their order, so that the counts do not depend on who counted what.
 """
 
 import re
@@ -17,16 +17,13 @@ from typing import Protocol
 
 from tokenizers import Tokenizer
 
-from bertie.text.vocab.options import VocabOptions
-from bertie.text.vocab.pipelines import build_splitter
-
 BASE_BYTES = 150_000_000  # the process before it counts
 WORD_BYTES = 220  # a word and its count in a dict, measured
 CHUNK_TEXT = 8_000_000  # characters of text whose chunks are counted before they are cut into words
 HELD_OUT_WORDS = 200_000  # distinct words are enough to measure on
 
 WHITE = r"\t-\r \x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
-# As byte-level pre-tokenizers see it: a word takes one space before it along, of other white space the rest stands alone.
+# As byte-level pre-tokenizers see it: a word takes one space before it along, other white space stands alone.
 WITH_SPACES = re.compile(rf" ?[^{WHITE}]+|[{WHITE}]+(?![^{WHITE}])|[{WHITE}]+")
 
 
@@ -39,6 +36,36 @@ class Readable(Protocol):
     """A slice of the input."""
 
     def read(self) -> Iterable[HasText]: ...
+
+
+@dataclass(frozen=True)
+class Counting:
+    """How words are found, and with how much memory."""
+
+    splitter: Tokenizer  # its normaliser and pre-tokenizer are used
+    keeps_spaces: bool  # whether white space is part of words
+    ram: int = 1_000_000_000
+    held_out: int = 0  # one document in so many is counted apart; 0: none
+    workers: int = 1
+
+    @property
+    def max_words(self) -> int:
+        """Distinct words of all slices together; half the memory, and never by the number of workers."""
+        return max(10_000, (self.ram - BASE_BYTES) // (WORD_BYTES * 2))
+
+    def cut(self, text: str) -> list[str]:
+        return WITH_SPACES.findall(text) if self.keeps_spaces else cut_at_spaces(text)
+
+    def cut_chunks(self, chunks: Counter[str]) -> Counter[str]:
+        words: Counter[str] = Counter()
+        normalizer, pre_tokenizer = self.splitter.normalizer, self.splitter.pre_tokenizer
+        for chunk, count in chunks.items():
+            if not chunk:
+                continue
+            text = normalizer.normalize_str(chunk) if normalizer is not None else chunk
+            for word, _ in pre_tokenizer.pre_tokenize_str(text):
+                words[word] += count
+        return words
 
 
 @dataclass
@@ -84,53 +111,47 @@ class WordCounts:
 
 
 def count_words(
-    slices: Sequence[Readable], options: VocabOptions, advance: Callable[[int], None] = lambda count: None
+    slices: Sequence[Readable], counting: Counting, advance: Callable[[int], None] = lambda count: None
 ) -> WordCounts:
     """The counts of all slices; `advance` hears of each finished slice."""
-    total, limit = WordCounts(), word_limit(options)
-    for part in _count_slices(slices, options):
-        total.add(part, limit)
+    total = WordCounts()
+    for part in _count_slices(slices, counting):
+        total.add(part, counting.max_words)
         advance(1)
     return total
 
 
-def word_limit(options: VocabOptions) -> int:
-    return max(10_000, (options.ram - BASE_BYTES) // (WORD_BYTES * (options.workers + 1)))
-
-
-def _count_slices(slices: Sequence[Readable], options: VocabOptions) -> Iterator[WordCounts]:
-    if options.workers == 1 or len(slices) < 2:
-        yield from (count_slice(one, options) for one in slices)
+def _count_slices(slices: Sequence[Readable], counting: Counting) -> Iterator[WordCounts]:
+    if counting.workers == 1 or len(slices) < 2:
+        yield from (count_slice(one, counting) for one in slices)
         return
     # Not forked: the parent's native threads would not live in the child.
-    with ProcessPoolExecutor(options.workers, mp_context=get_context("spawn")) as pool:
+    with ProcessPoolExecutor(counting.workers, mp_context=get_context("spawn")) as pool:
         waiting = iter(slices)
-        running = [pool.submit(count_slice, one, options) for one in islice(waiting, options.workers)]
+        running = [pool.submit(count_slice, one, counting) for one in islice(waiting, counting.workers)]
         while running:
             yield running.pop(0).result()
-            running += [pool.submit(count_slice, one, options) for one in islice(waiting, 1)]
+            running += [pool.submit(count_slice, one, counting) for one in islice(waiting, 1)]
 
 
-def count_slice(one: Readable, options: VocabOptions) -> WordCounts:
-    splitter, cut = build_splitter(options), chunker(options.kind)
-    # A slice must not know of the others, nor of the number of workers.
-    counts, limit = WordCounts(), (options.ram - BASE_BYTES) // (WORD_BYTES * 4)
+def count_slice(one: Readable, counting: Counting) -> WordCounts:
+    counts, limit = WordCounts(), counting.max_words // 2
     chunks: Counter[str] = Counter()
     waiting = 0
     for document in one.read():
         counts.num_documents += 1
         counts.num_characters += len(document.text)
-        if is_held_out(document.text, options.held_out):
+        if is_held_out(document.text, counting.held_out):
             counts.num_held_out += 1
-            counts.hold_out(cut_chunks(Counter(cut(document.text)), splitter))
+            counts.hold_out(counting.cut_chunks(Counter(counting.cut(document.text))))
             continue
-        chunks.update(cut(document.text))
+        chunks.update(counting.cut(document.text))
         waiting += len(document.text)
         if waiting >= CHUNK_TEXT:
-            counts.words.update(cut_chunks(chunks, splitter))
+            counts.words.update(counting.cut_chunks(chunks))
             counts.prune(limit)
             chunks, waiting = Counter(), 0
-    counts.words.update(cut_chunks(chunks, splitter))
+    counts.words.update(counting.cut_chunks(chunks))
     counts.prune(limit)
     return counts
 
@@ -140,23 +161,6 @@ def is_held_out(text: str, one_in: int) -> bool:
     return one_in > 0 and zlib.crc32(text.encode("utf-8", "replace")) % one_in == 0
 
 
-def chunker(kind: str) -> Callable[[str], list[str]]:
-    """How a text is cut at white space; for the kinds that read white space it is kept."""
-    return WITH_SPACES.findall if kind in ("byte-bpe", "characters") else cut_at_spaces
-
-
 def cut_at_spaces(text: str) -> list[str]:
     # Only these: other white space is the normaliser's business.
     return text.replace("\n", " ").replace("\t", " ").replace("\r", " ").split(" ")
-
-
-def cut_chunks(chunks: Counter[str], splitter: Tokenizer) -> Counter[str]:
-    words: Counter[str] = Counter()
-    normalizer, pre_tokenizer = splitter.normalizer, splitter.pre_tokenizer
-    for chunk, count in chunks.items():
-        if not chunk:
-            continue
-        text = normalizer.normalize_str(chunk) if normalizer is not None else chunk
-        for word, _ in pre_tokenizer.pre_tokenize_str(text):
-            words[word] += count
-    return words

@@ -56,6 +56,11 @@ class VocabOptions:
         return self.kind in ("wordpiece", "words") if self.split_ideographs is None else self.split_ideographs
 
     @property
+    def keeps_spaces(self) -> bool:
+        """Whether white space is part of pieces or a piece itself."""
+        return self.kind in ("byte-bpe", "characters")
+
+    @property
     def usual_special(self) -> tuple[str, ...]:
         return ANGLED if self.kind == "byte-bpe" else BRACKETED
 

@@ -1,7 +1,7 @@
 """Pieces and options in, a tokenizer out. The same function without pieces gives the steps by which words are counted,
 so that a vocabulary is trained on exactly the words that its tokenizer will see."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers
@@ -62,7 +62,9 @@ def build_splitter(options: VocabOptions) -> Tokenizer:
 def _unigram_tokenizer(trained: Trained, settings: Settings) -> PipelineTokenizer:
     scored = list(zip(trained.pieces, trained.scores, strict=True))
     pipeline = Tokenizer(models.Unigram(scored, unk_id=trained.pieces.index("[UNK]")))
-    pipeline.pre_tokenizer = pre_tokenizers.Metaspace(replacement=SPACE, prepend_scheme="always")
+    marked = pre_tokenizers.Metaspace(replacement=SPACE, prepend_scheme="always")
+    # Text without spaces would have words of a whole paragraph; between punctuation marks they are short.
+    pipeline.pre_tokenizer = pre_tokenizers.Sequence([marked, pre_tokenizers.Punctuation(behavior="isolated")])
     pipeline.decoder = decoders.Metaspace(replacement=SPACE, prepend_scheme="always")
     return finish(pipeline, settings, pair_type=1)
 
@@ -88,6 +90,6 @@ def _set_text_steps(pipeline: Tokenizer, options: VocabOptions) -> None:
 
 def _in_order(
     own: pre_tokenizers.PreTokenizer, split: pre_tokenizers.PreTokenizer, kind: str
-) -> Iterable[pre_tokenizers.PreTokenizer]:
+) -> list[pre_tokenizers.PreTokenizer]:
     # Byte-level pieces are no longer ideographs, so the split comes before them.
     return [split, own] if kind == "byte-bpe" else [own, split]

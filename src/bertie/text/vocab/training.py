@@ -1,0 +1,234 @@
+"""Word counts in, pieces in a canonical order out: the same counts give the same pieces with the same ids, always.
+
+What varies in the libraries, and the way around it (measured with tokenizers 0.23.3):
+
+- WordPiece is BPE over characters, where a character inside a word ("##a") differs from one that begins it ("a").
+  `tokenizers` numbers the "##" characters in the order of a randomly seeded hash map and breaks ties by these numbers.
+  Here every such character is one code point of a private plane, in sorted order, and the trainer of plain BPE, which
+  numbers single characters by code point, sees nothing else. Its merges did not vary with runs and threads.
+- `tokenizers` sums Unigram's likelihoods in random order. `sentencepiece` does not, for a fixed number of threads, and
+  takes counts. One thread is fixed here.
+"""
+
+import io
+import json
+import tempfile
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import sentencepiece
+import tokenizers
+from tokenizers import models, pre_tokenizers, trainers
+
+from bertie.errors import InputError, SpecError
+from bertie.text.vocab.counting import BASE_BYTES
+from bertie.text.vocab.options import VocabOptions
+from bertie.text.vocab.pipelines import SPACE, Trained
+from bertie.text.vocabulary import MAX_CHARACTERS_PER_WORD
+
+PRIVATE = 0xF0000  # two planes without meaning: 131,068 code points
+PRIVATE_SIZE = 0xFFFE
+CONTINUES = "##"
+FED_AT_ONCE = 4096  # copies of a word in one text that the trainer counts
+SYMBOL_BYTES = 130  # of a trainer for each character of a distinct word, measured
+LONGEST_WORD = 500  # characters; `sentencepiece` would skip longer ones in silence, so they are fed in parts
+
+
+@dataclass(frozen=True)
+class Training:
+    """Pieces, and which words they were trained on."""
+
+    trained: Trained
+    num_words: int  # distinct
+    num_left_out: int  # occurrences of words that were too rare for the memory, too long, or of unknown characters
+    num_rare_characters: int  # distinct characters under the minimum frequency: they will be unknown
+
+
+def train(counts: Mapping[str, int], options: VocabOptions) -> Training:
+    total = sum(counts.values())
+    if not total:
+        raise InputError("there is no text to train on", hint="give files that hold words")
+    characters = count_characters(counts)
+    known = {letter for letter, count in characters.items() if count >= options.min_frequency} | {SPACE}
+    if options.kind == "byte-bpe":
+        known = set(pre_tokenizers.ByteLevel.alphabet())
+    if options.kind == "unigram":  # an unknown character is unknown alone; in a WordPiece the whole word is
+        counts = without_unknown(counts, known)
+    fitting = (item for item in counts.items() if known.issuperset(item[0]) and not is_too_long(item[0], options.kind))
+    used = fit(fitting, options.ram)
+    left_out = total - sum(used.values())
+    if options.kind == "characters":
+        trained, left_out = most_frequent(characters, options), 0
+    elif options.kind == "words":
+        trained, left_out = most_frequent(counts, options), 0
+    else:
+        trained = TRAINERS[options.kind](used, options)
+    return Training(trained, len(used), left_out, len(characters.keys() - known))
+
+
+def is_too_long(word: str, kind: str) -> bool:
+    """WordPiece gives up on such words, whatever the vocabulary."""
+    return kind == "wordpiece" and len(word) > MAX_CHARACTERS_PER_WORD
+
+
+def without_unknown(counts: Mapping[str, int], known: set[str]) -> Counter[str]:
+    """Words cut at unknown characters."""
+    parts: Counter[str] = Counter()
+    for word, count in counts.items():
+        if known.issuperset(word):
+            parts[word] += count
+            continue
+        cut = "".join(letter if letter in known else "\n" for letter in word)
+        for part in cut.split("\n"):
+            parts[part] += count if part else 0
+    del parts[""]
+    return parts
+
+
+def count_characters(counts: Mapping[str, int]) -> Counter[str]:
+    characters: Counter[str] = Counter()
+    for word, count in counts.items():
+        for letter in word:
+            characters[letter] += count
+    return characters
+
+
+def by_count(counts: Iterable[tuple[str, int]]) -> list[tuple[str, int]]:
+    """The most frequent first, equal ones by their text."""
+    return sorted(counts, key=lambda item: (-item[1], item[0]))
+
+
+def fit(counts: Iterable[tuple[str, int]], ram: int) -> dict[str, int]:
+    """The most frequent words that a trainer has memory for, in canonical order."""
+    room = (ram - BASE_BYTES) // SYMBOL_BYTES
+    used: dict[str, int] = {}
+    for word, count in by_count(counts):
+        room -= len(word) + 2
+        if room < 0:
+            break
+        used[word] = count
+    return used
+
+
+def most_frequent(counts: Mapping[str, int], options: VocabOptions) -> Trained:
+    special = options.all_special
+    room = options.size - len(special)
+    if room < 1:
+        raise too_small(options, len(special) + 1, "the special tokens and one piece")
+    ranked = [piece for piece, count in by_count(counts.items()) if count >= options.min_frequency]
+    return Trained([*special, *[piece for piece in ranked if piece not in special][:room]])
+
+
+def train_wordpiece(counts: Mapping[str, int], options: VocabOptions) -> Trained:
+    alphabet = sorted({(index > 0, letter) for word in counts for index, letter in enumerate(word)})
+    check_size(options, len(alphabet), "characters")
+    codes = {symbol: private(number) for number, symbol in enumerate(alphabet)}
+    first = {letter: code for (inside, letter), code in codes.items() if not inside}
+    later = str.maketrans({letter: code for (inside, letter), code in codes.items() if inside})
+    coded = ((first[word[0]] + word[1:].translate(later), count) for word, count in counts.items())
+    found, _ = merge(coded, options, sorted(codes.values()))
+    letters = {code: symbol for symbol, code in codes.items()}
+    pieces = []
+    for piece in found:
+        inside = letters[piece[0]][0]
+        pieces.append((CONTINUES if inside else "") + "".join(letters[code][1] for code in piece))
+    special = options.all_special
+    return Trained([*special, *[piece for piece in pieces if piece not in special]])
+
+
+def private(number: int) -> str:
+    if number >= 2 * PRIVATE_SIZE:
+        raise InputError(f"the text has more than {2 * PRIVATE_SIZE:,} different characters", hint="clean it first")
+    plane, place = divmod(number, PRIVATE_SIZE)
+    return chr(PRIVATE + (plane << 16) + place)
+
+
+def train_byte_bpe(counts: Mapping[str, int], options: VocabOptions) -> Trained:
+    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
+    check_size(options, len(alphabet), "bytes")
+    pieces, merges = merge(counts.items(), options, alphabet)
+    return Trained([*options.all_special, *pieces], merges)
+
+
+def merge(
+    counts: Iterable[tuple[str, int]], options: VocabOptions, alphabet: list[str]
+) -> tuple[list[str], list[tuple[str, str]]]:
+    """BPE: the alphabet, then what each merge made, and the merges."""
+    pipeline = tokenizers.Tokenizer(models.BPE())
+    pipeline.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    trainer = trainers.BpeTrainer(
+        vocab_size=options.size - len(options.all_special),
+        min_frequency=options.min_frequency,
+        initial_alphabet=alphabet,
+        show_progress=False,
+    )
+    pipeline.train_from_iterator(repeated(counts), trainer)
+    model = json.loads(pipeline.to_str())["model"]
+    pieces = sorted(model["vocab"], key=model["vocab"].__getitem__)
+    return pieces, [(left, right) for left, right in model["merges"]]
+
+
+def repeated(counts: Iterable[tuple[str, int]]) -> Iterator[str]:
+    """Each word as often as it was counted: the trainer takes no counts."""
+    for word, count in counts:
+        whole, rest = divmod(count, FED_AT_ONCE)
+        if whole:
+            text = (word + " ") * FED_AT_ONCE
+            for _ in range(whole):
+                yield text
+        yield (word + " ") * rest
+
+
+def train_unigram(counts: Mapping[str, int], options: VocabOptions) -> Trained:
+    alphabet = set().union(*map(set, counts)) | {SPACE}
+    check_size(options, len(alphabet), "characters")
+    special = options.all_special
+    model = io.BytesIO()
+    with tempfile.NamedTemporaryFile("w", suffix=".tsv", encoding="utf-8", delete=False) as file:
+        for word, count in counts.items():
+            # The mark is written as the space that it stands for.
+            text = word.replace(SPACE, " ")
+            for start in range(0, len(text), LONGEST_WORD):
+                file.write(f"{text[start : start + LONGEST_WORD]}\t{count}\n")
+    try:
+        sentencepiece.SentencePieceTrainer.train(
+            input=file.name,
+            input_format="tsv",
+            model_writer=model,
+            model_type="unigram",
+            vocab_size=options.size - len(special) + 1,  # its own unknown piece
+            hard_vocab_limit=False,
+            normalization_rule_name="identity",
+            add_dummy_prefix=False,
+            remove_extra_whitespaces=False,
+            character_coverage=1.0,
+            bos_id=-1,
+            eos_id=-1,
+            num_threads=1,
+            minloglevel=2,
+        )
+    finally:
+        Path(file.name).unlink()
+    processor = sentencepiece.SentencePieceProcessor(model_proto=model.getvalue())
+    # Few digits: the library's reader of tokenizer.json gets the last of seventeen wrong, and the digest with it.
+    found = [(processor.id_to_piece(id), round(processor.get_score(id), 6)) for id in range(1, len(processor))]
+    found = sorted((item for item in found if item[0] not in special), key=lambda item: (-item[1], item[0]))
+    return Trained([*special, *(piece for piece, _ in found)], scores=[*[0.0] * len(special), *(s for _, s in found)])
+
+
+def check_size(options: VocabOptions, num_symbols: int, what: str) -> None:
+    least = len(options.all_special) + num_symbols
+    if options.size < least:
+        raise too_small(options, least, f"{len(options.all_special)} special tokens and {num_symbols:,} {what}")
+
+
+def too_small(options: VocabOptions, least: int, needed: str) -> SpecError:
+    return SpecError(
+        f"a vocabulary of {options.size:,} has no room for {needed}",
+        hint=f"ask for a --size of at least {least:,}, or raise --min-frequency",
+    )
+
+
+TRAINERS = {"wordpiece": train_wordpiece, "byte-bpe": train_byte_bpe, "unigram": train_unigram}

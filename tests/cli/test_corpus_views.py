@@ -1,0 +1,115 @@
+"""`bertie corpus report`, `show` and `freeze`: what is printed and written, and what is refused."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from bertie.batch import Places
+from bertie.cli.corpus_freeze import freeze
+from bertie.cli.corpus_report import report
+from bertie.cli.corpus_show import show
+from bertie.data.corpus import write_shards
+from bertie.data.frozen import Frozen
+from bertie.data.shards import CorpusDocument
+from bertie.errors import FolderError, SpecError, TokenizerError
+from bertie.text.vocabulary import wordpiece_tokenizer
+
+WORDS = ["cat", "dog", "bird", "mat", "house", "tree", "runs", "sleeps", "un", "##able"]
+
+
+@pytest.fixture
+def corpus(tmp_path: Path) -> Path:
+    tokenizer = wordpiece_tokenizer(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *WORDS])
+    rng = np.random.default_rng(0)
+    documents = []
+    for number in range(6):
+        ids = rng.integers(5, 13, 60)
+        ids[1::10], ids[2::10] = 13, 14
+        words = ids != 14
+        documents.append(CorpusDocument(ids, np.arange(0, 60, 10).astype(np.uint32), words, f"text {number}"))
+    write_shards(tmp_path / "corpus", documents, tokenizer)
+    tokenizer.save(tmp_path / "corpus" / "tokenizer")
+    return tmp_path / "corpus"
+
+
+def run(verb: Any, *arguments: object) -> str:
+    app = typer.Typer()
+    app.command()(verb)
+    result = CliRunner().invoke(app, [str(argument) for argument in arguments], catch_exceptions=False)
+    assert result.exit_code == 0
+    return result.stdout
+
+
+def test_report(corpus: Path, tmp_path: Path) -> None:
+    printed = run(report, corpus, "--length", "16,128", "--html", tmp_path / "page.html")
+    assert "6 documents, 36 sentences, 324 words, 360 tokens; 0.000% unknown" in printed
+    assert "Latin 100.00%" in printed
+    assert "text 5: " in printed
+    assert (tmp_path / "page.html").read_text(encoding="utf-8").startswith("<!doctype html>")
+    told = json.loads(run(report, corpus, "--length", "16", "--json"))
+    assert told["cuts"][0]["documents"] == 1.0
+
+
+def test_leakage_is_reported(corpus: Path, tmp_path: Path) -> None:
+    first = json.loads(run(show, corpus, 2, "--json"))["sentences"]
+    line = " ".join("".join(word) for sentence in first[:2] for word in sentence)
+    (tmp_path / "eval.txt").write_text(f"{line}\ntree tree tree tree tree tree tree\n", encoding="utf-8")
+    printed = run(report, corpus, "--against", tmp_path / "eval.txt")
+    assert "Leakage: 1 of 2 lines (50.00%) and 8 of 8 13-grams (100.00%)" in printed
+    assert f"found: {line}" in printed
+
+
+def test_show(corpus: Path) -> None:
+    printed = run(show, corpus, 0)
+    assert printed.startswith("text 0: 6 sentences, 54 words, 60 tokens")
+    assert printed.count("un·able") == 6
+    masked = run(show, corpus, 0, "--mask", "whole-word", "--seed", "3")
+    assert "[MASK]" in masked
+    assert masked == run(show, corpus, 0, "--mask", "whole-word", "--seed", "3")
+
+
+@pytest.mark.parametrize("number", [6, 100])
+def test_a_document_that_is_not_there(corpus: Path, number: int) -> None:
+    with pytest.raises(SpecError, match="from 0 to 5"):
+        run(show, corpus, number)
+
+
+def test_freeze(corpus: Path, tmp_path: Path) -> None:
+    out = tmp_path / "frozen.arrow"
+    printed = run(freeze, corpus, "--recipe", "bert", "--length", "32", "--duplicate-factor", "3", "--out", out)
+    frozen = Frozen(out)
+    assert frozen.num_samples % 3 == 0
+    assert f"{frozen.num_samples:,} samples ({frozen.num_samples // 3:,} x 3)" in printed
+    assert (frozen.about["duplicate_factor"], frozen.about["samples"]["length"]) == (3, 32)
+    rows = [frozen.sample(0, 0, index) for index in range(frozen.num_samples)]
+    for row in rows:
+        assert set(row) == {"tokens", "segments", "partner", "masked", "masked_targets"}
+        assert isinstance(row["masked"], Places)
+        assert len(row["masked"].positions) == len(np.asarray(row["masked_targets"])) > 0
+    # The same sample, masked in another way.
+    again = rows[frozen.num_samples // 3]
+    assert np.asarray(rows[0]["tokens"]).tolist() != np.asarray(again["tokens"]).tolist()
+    with pytest.raises(SpecError, match="there already"):
+        run(freeze, corpus, "--recipe", "bert", "--out", out)
+    before = out.read_bytes()
+    run(freeze, corpus, "--recipe", "bert", "--length", "32", "--duplicate-factor", "3", "--out", out, "--overwrite")
+    assert out.read_bytes() == before
+
+
+def test_mistakes_are_told(corpus: Path, tmp_path: Path) -> None:
+    with pytest.raises(FolderError, match="no such folder"):
+        run(report, tmp_path / "nowhere")
+    with pytest.raises(SpecError, match="no list of numbers"):
+        run(report, corpus, "--length", "long")
+    for file in (corpus / "tokenizer").iterdir():
+        file.unlink()
+    with pytest.raises(TokenizerError, match="--tokenizer"):
+        run(show, corpus, 0)
+    wordpiece_tokenizer(["[UNK]", "cat"]).save(tmp_path / "other")
+    with pytest.raises(FolderError, match="made with the tokenizer"):
+        run(show, corpus, 0, "--tokenizer", tmp_path / "other")

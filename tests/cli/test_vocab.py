@@ -1,0 +1,80 @@
+"""`bertie vocab train` and `bertie vocab extend` as a user types them."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from subprocess import CompletedProcess
+
+import pytest
+
+from bertie.text import load_tokenizer
+
+Run = Callable[..., CompletedProcess[str]]
+
+
+@pytest.fixture
+def texts(tmp_path: Path) -> Path:
+    path = tmp_path / "texts.txt"
+    lines = (f"The zebrafish number {number} swims, the zebrafinch sings [loudly].\n\n" for number in range(80))
+    path.write_text("".join(lines), encoding="utf-8")
+    return path
+
+
+def test_train_prints_a_table(run_bertie: Run, texts: Path, tmp_path: Path) -> None:
+    done = run_bertie("vocab", "train", texts, "--size", 60, "--held-out", 4, "--out", tmp_path / "vocab")
+    assert done.returncode == 0, done.stderr
+    for words in ("wordpiece, 60 pieces", "80 (", "held-out documents", "unknown rate", "pieces per word"):
+        assert words in done.stdout
+    again = run_bertie("vocab", "train", texts, "--size", 60, "--out", tmp_path / "vocab")
+    assert again.returncode == 2
+    assert "exists already" in again.stderr
+
+
+@pytest.mark.parametrize("kind", ["byte-bpe", "unigram", "characters", "words"])
+def test_every_kind(run_bertie: Run, texts: Path, tmp_path: Path, kind: str) -> None:
+    arguments = ("--kind", kind, "--size", 300, "--special", "[ENT]", "--lowercase", "--json")
+    done = run_bertie("vocab", "train", texts, *arguments, "--out", tmp_path / "vocab")
+    report = json.loads(done.stdout)
+    assert report["kind"] == kind
+    tokenizer = load_tokenizer(tmp_path / "vocab")
+    assert tokenizer is not None
+    assert tokenizer.id_of("[ENT]") == 5
+    assert tokenizer.encode("THE zebrafish").ids.tolist() == tokenizer.encode("the zebrafish").ids.tolist()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--kind", "wordpeice"], "there is no vocabulary kind 'wordpeice'; did you mean 'wordpiece'?"),
+        (["--size", "9"], "a vocabulary of 9 has no room for 5 special tokens and"),
+        (["--ram", "0.001"], "0.001 GB of memory are too few"),
+        (["--special", "[MASK]"], "a special token is named twice"),
+    ],
+)
+def test_mistakes_are_one_sentence(
+    run_bertie: Run, texts: Path, tmp_path: Path, arguments: list[str], message: str
+) -> None:
+    done = run_bertie("vocab", "train", texts, "--out", tmp_path / "vocab", *arguments)
+    assert done.returncode == 2
+    assert message in done.stderr
+    assert not (tmp_path / "vocab").exists()
+
+
+def test_extend_from_a_list_and_from_texts(run_bertie: Run, texts: Path, tmp_path: Path) -> None:
+    run_bertie("vocab", "train", texts, "--size", 60, "--out", tmp_path / "vocab")
+    words = tmp_path / "words.txt"
+    words.write_text("zebrafish\nsword-fish\n", encoding="utf-8")
+    listed = run_bertie("vocab", "extend", tmp_path / "vocab", words, "--from", "list", "--out", tmp_path / "listed")
+    assert "1 words added (zebrafish)" in listed.stdout
+    assert "not added: sword-fish (the tokenizer sees 3 words in it: sword - fish)" in listed.stdout
+    arguments = ("--from", "corpus", "--count", 2, "--min-pieces", 2, "--json")
+    found = run_bertie("vocab", "extend", tmp_path / "vocab", texts, *arguments, "--out", tmp_path / "found")
+    assert len(json.loads(found.stdout)["words"]) == 2
+
+
+def test_extend_refuses_other_kinds(run_bertie: Run, texts: Path, tmp_path: Path) -> None:
+    run_bertie("vocab", "train", texts, "--kind", "words", "--out", tmp_path / "vocab")
+    done = run_bertie("vocab", "extend", tmp_path / "vocab", texts, "--from", "list", "--out", tmp_path / "out")
+    assert done.returncode == 2
+    assert "a words tokenizer cannot be extended" in done.stderr
+    assert not (tmp_path / "out").exists()

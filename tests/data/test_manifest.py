@@ -1,0 +1,42 @@
+import json
+
+import pytest
+
+from bertie.data.manifest import Manifest, TokenizerEntry, added, write_whole
+from bertie.errors import FolderError
+
+TOKENIZER = TokenizerEntry(digest="abc", kind="wordpiece", size=100, unk=1)
+
+
+def test_it_comes_back_as_it_was(tmp_path):
+    manifest = Manifest(tokenizer=TOKENIZER, counts={"documents read": 3}, dropped={"duplicate documents": 1})
+    manifest.write(tmp_path)
+    assert Manifest.read(tmp_path) == manifest
+
+
+def test_what_is_wrong_is_said(tmp_path):
+    with pytest.raises(FolderError, match="no such folder"):
+        Manifest.read(tmp_path / "absent")
+    with pytest.raises(FolderError, match="not finished"):
+        Manifest.read(tmp_path)
+    (tmp_path / "manifest.json").write_text("{")
+    with pytest.raises(FolderError, match="cannot be read"):
+        Manifest.read(tmp_path)
+    (tmp_path / "manifest.json").write_text(json.dumps({"version": 99}))
+    with pytest.raises(FolderError, match="version 99"):
+        Manifest.read(tmp_path)
+    (tmp_path / "manifest.json").write_text(json.dumps({"version": 1, "tokenizer": 5}))
+    with pytest.raises(FolderError, match="tokenizer"):
+        Manifest.read(tmp_path)
+
+
+def test_a_failed_write_leaves_the_file_before_it(tmp_path, monkeypatch):
+    write_whole(tmp_path / "a", b"first")
+    monkeypatch.setattr("os.fsync", lambda handle: (_ for _ in ()).throw(OSError(28, "No space left on device")))
+    with pytest.raises(OSError):
+        write_whole(tmp_path / "a", b"second")
+    assert [path.name for path in tmp_path.iterdir()] == ["a"] and (tmp_path / "a").read_bytes() == b"first"
+
+
+def test_counts_add_key_by_key():
+    assert added({"a": 1, "b": 2}, {"b": 3, "c": 4}) == {"a": 1, "b": 5, "c": 4}
