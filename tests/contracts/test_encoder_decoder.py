@@ -93,7 +93,7 @@ class TranslationRecipe(Recipe):
 
 def new_model() -> Model:
     block = tiny_block(cross=True).replace(mixer=AttentionSpec(num_heads=2, memory_length=16))
-    decoder = StackSpec(depth=1, block=block, visibility=Causal())
+    decoder = StackSpec(depth=1, block=block, visibility=(Causal(),))
     recipe = TranslationRecipe(
         name="translation", encoder=tiny_encoder(NUM_WORDS, width=48), objectives=(Translation(decoder=decoder),)
     )

@@ -94,7 +94,7 @@ class DetectorRecipe(Recipe):
 
 
 def new_model() -> Model:
-    generator = StackSpec(depth=1, block=tiny_block(inner=16), visibility=Window(reach=1))
+    generator = StackSpec(depth=1, block=tiny_block(inner=16), visibility=(Window(reach=1),))
     recipe = DetectorRecipe(
         name="detector", encoder=tiny_encoder(NUM_WORDS), objectives=(ReplacedTokens(generator=generator),)
     )

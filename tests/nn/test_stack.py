@@ -100,7 +100,7 @@ def test_visibilities_alternate(side: Side) -> None:
 
 def test_a_stack_s_visibility_restricts_the_caller_s_further(side: Side) -> None:
     """Seen by no later token (the caller), within one step (the stack): a change moves its own and the next state."""
-    stack = build(StackSpec(depth=1, block=block(), visibility=Window(reach=1)))
+    stack = build(StackSpec(depth=1, block=block(), visibility=(Window(reach=1),)))
     changed = STATES.clone()
     changed[1] += 1
     layout = Layout(side, side, Causal())
@@ -146,7 +146,7 @@ def test_depth_zero_gives_back_what_entered(side: Side, residual: PostNormSpec |
 def test_memory_of_every_layer_makes_two_calls_one(
     token_rows: Callable[..., Batch], residual: PostNormSpec | PreNormSpec
 ) -> None:
-    stack = build(StackSpec(depth=3, block=block(residual, memory_length=9), visibility=Causal()))
+    stack = build(StackSpec(depth=3, block=block(residual, memory_length=9), visibility=(Causal(),)))
     whole, first, second = (Layout.within(Side.of(token_rows(sizes))) for sizes in ([5, 3], [3, 1], [2, 2]))
     states = torch.randn(8, WIDTH)
     expected = stack(states, whole).states
@@ -161,7 +161,7 @@ def context(side: Side, seed: int = 7) -> Context:
 
 
 def test_cross_attention_sees_all_of_its_own_row_and_no_other(token_rows: Callable[..., Batch], side: Side) -> None:
-    stack = build(StackSpec(depth=2, block=block(cross=True), visibility=Causal()))
+    stack = build(StackSpec(depth=2, block=block(cross=True), visibility=(Causal(),)))
     source = Side.of(token_rows([2, 3, 1]))
     given = context(source)
     changed_states = given.states.clone()

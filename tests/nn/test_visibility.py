@@ -123,7 +123,7 @@ def test_and_and_or_are_those_of_logic(left: Visibility, right: Visibility) -> N
 
 @given(visibilities)
 def test_nested_expressions_round_trip_through_json(visibility: Visibility) -> None:
-    spec = StackSpec(depth=1, block=BlockSpec(mixer=AttentionSpec(num_heads=1)), visibility=(visibility, Causal()))  # type: ignore[arg-type]
+    spec = StackSpec(depth=1, block=BlockSpec(mixer=AttentionSpec(num_heads=1)), visibility=(visibility, Causal()))
     back = StackSpec.from_json(spec.to_json())
     assert back == spec
     assert back.visibility == (visibility, Causal())

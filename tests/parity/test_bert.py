@@ -158,7 +158,9 @@ def test_random_configuration(seed: int, training: bool, tmp_path: Path) -> None
     compared = dict(theirs.named_parameters())
     for entry in LAYOUTS["bert"].entries(ours.recipe):
         wanted = entry.join([compared[name].grad for name in entry.theirs])
-        close(gradients[entry.ours].grad, wanted, 1e-4)
+        found = gradients[entry.ours].grad
+        assert found is not None
+        close(found, wanted, 1e-4)
 
 
 def same_outputs(left: transformers.PreTrainedModel, right: transformers.PreTrainedModel) -> None:

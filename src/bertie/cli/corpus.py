@@ -3,12 +3,12 @@
 import json
 import os
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import typer
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
-from bertie.cli.app import console, example
+from bertie.cli.app import LazyCommand, LazyGroup, Verb, console, example
 from bertie.data.build import BuildOptions, BuildReport, Step, add_to_corpus, build_corpus
 from bertie.data.build.source import slice_bytes
 from bertie.data.corpus import Corpus
@@ -18,7 +18,37 @@ from bertie.text.documents import Boundary, DocumentOptions, Format
 from bertie.text.lines import MAX_LINE_BYTES
 from bertie.text.tokenizer import Tokenizer, load_tokenizer
 
-corpus = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
+# Imported when called: some load torch, and a build counts every megabyte.
+VIEWS = {
+    "report": Verb(
+        "bertie.cli.corpus_report:report",
+        "Tell what a corpus is like.",
+        "bertie corpus report my-corpus --html report.html",
+    ),
+    "show": Verb(
+        "bertie.cli.corpus_show:show",
+        "Print a document with its sentences, words and pieces.",
+        "bertie corpus show my-corpus 0 --mask whole-word",
+    ),
+    "freeze": Verb(
+        "bertie.cli.corpus_freeze:freeze",
+        "Write static masks.",
+        "bertie corpus freeze my-corpus --recipe bert --out masked.arrow",
+    ),
+}
+
+
+class CorpusGroup(LazyGroup):
+    def list_commands(self, ctx: Any) -> list[str]:
+        return [*super().list_commands(ctx), *VIEWS]
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        return LazyCommand(cmd_name, VIEWS[cmd_name]) if cmd_name in VIEWS else super().get_command(ctx, cmd_name)
+
+
+corpus = typer.Typer(cls=CorpusGroup, no_args_is_help=True, rich_markup_mode=None)
+
+BAR_STEPS = 10_000
 
 SOURCES = typer.Argument(
     help="Files, folders or globs: txt, jsonl, csv, tsv, parquet, <doc> files, gz, zst; - is stdin."
@@ -75,7 +105,7 @@ def build(
     )
     reading = reading_of(sources, field, format, document, max_line_bytes, null_as_empty)
     with BuildBar() as bar:
-        report = build_corpus(
+        done = build_corpus(
             out,
             sources,
             tokenizer_at(tokenizer),
@@ -85,7 +115,7 @@ def build(
             restart=restart,
             progress=bar.show,
         )
-    show(report, as_json)
+    tell(done, as_json)
 
 
 @corpus.command("add", epilog=example("bertie corpus add my-corpus more.jsonl"))
@@ -107,10 +137,10 @@ def add(
     chosen = tokenizer_at(tokenizer or folder / "tokenizer")
     reading = reading_of(sources, field, format, document, max_line_bytes, null_as_empty)
     with BuildBar() as bar:
-        report = add_to_corpus(
+        done = add_to_corpus(
             folder, sources, chosen, reading=reading, num_workers=workers, restart=restart, progress=bar.show
         )
-    show(report, as_json)
+    tell(done, as_json)
 
 
 @corpus.command("verify", epilog=example("bertie corpus verify my-corpus"))
@@ -176,35 +206,36 @@ class BuildBar:
 
     def show(self, step: Step) -> None:
         rate = f"{step.num_bytes / 1e6 / step.seconds:.1f} MB/s" if step.seconds else ""
-        total = None if step.fraction is None else 1.0
+        total = None if step.fraction is None else BAR_STEPS
+        completed = round(BAR_STEPS * (step.fraction or 0.0))
         if self.task is None or step.stage != self.stage:
             if self.task is not None:
                 self.progress.remove_task(self.task)
             # What an earlier run did is there from the start and must not count as speed.
-            self.task = self.progress.add_task(step.stage, total=total, completed=step.fraction or 0.0, rate=rate)
+            self.task = self.progress.add_task(step.stage, total=total, completed=completed, rate=rate)
             self.stage = step.stage
         else:
-            self.progress.update(self.task, total=total, completed=step.fraction or 0.0, rate=rate)
+            self.progress.update(self.task, total=total, completed=completed, rate=rate)
 
 
-def show(report: BuildReport, as_json: bool) -> None:
-    for notice in report.notices:
+def tell(done: BuildReport, as_json: bool) -> None:
+    for notice in done.notices:
         console.print(notice, markup=False, highlight=False, soft_wrap=True)
-    manifest, layer = report.manifest, report.manifest.layers[-1]
+    manifest, layer = done.manifest, done.manifest.layers[-1]
     if as_json:
         facts = manifest.model_dump(mode="json", exclude={"shards", "signatures"})
-        found = {"folder": str(report.folder), "seconds": report.seconds, "resumed": report.resumed, **facts}
+        found = {"folder": str(done.folder), "seconds": done.seconds, "resumed": done.resumed, **facts}
         typer.echo(
             json.dumps({**found, "num_documents": manifest.num_documents, "num_tokens": manifest.num_tokens}, indent=2)
         )
         return
-    for stage, count in report.resumed.items():
+    for stage, count in done.resumed.items():
         typer.echo(f"resumed: {count:,} parts of the stage {stage!r} were there already")
     typer.echo(
-        f"{report.folder}: {manifest.num_documents:,} documents, {manifest.num_sentences:,} sentences, "
+        f"{done.folder}: {manifest.num_documents:,} documents, {manifest.num_sentences:,} sentences, "
         f"{manifest.num_words:,} words, {manifest.num_tokens:,} tokens in {len(manifest.shards):,} shards; "
-        f"{layer.counts.get('documents read', 0):,} documents read in {report.seconds:.1f} s, "
-        f"{report.num_bytes / 1e6 / max(report.seconds, 1e-9):.1f} MB/s"
+        f"{layer.counts.get('documents read', 0):,} documents read in {done.seconds:.1f} s, "
+        f"{done.num_bytes / 1e6 / max(done.seconds, 1e-9):.1f} MB/s"
     )
     for reason, count in layer.dropped.items():
         typer.echo(f"left out: {count:,} {reason}")

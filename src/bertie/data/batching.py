@@ -30,6 +30,7 @@ BatchSize = Annotated[Rows | TokenBudget, Field(discriminator="kind")]
 
 def batches_by_length(lengths: np.ndarray, max_tokens: int) -> Iterator[np.ndarray]:
     """Rows of similar length together, longest first, so that memory peaks at once and little is ever padded."""
+    lengths = lengths.astype(np.int64, copy=False)
     order = np.argsort(-lengths, kind="stable")
     start = 0
     totals = np.cumsum(lengths[order])

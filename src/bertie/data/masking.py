@@ -8,7 +8,7 @@ So no length of word is preferred, and a sample is off by less than one word.
 from typing import Annotated, Literal, NamedTuple
 
 import numpy as np
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from bertie.spec import Spec
 
@@ -80,6 +80,12 @@ class Replacement(Spec):
     mask_share: float = Field(default=0.8, ge=0, le=1)
     random_share: float = Field(default=0.1, ge=0, le=1)
     per: Literal["token", "unit"] = "token"  # "unit": what was chosen together is treated alike
+
+    @model_validator(mode="after")
+    def _at_most_the_whole(self) -> "Replacement":
+        if self.mask_share + self.random_share > 1:
+            raise ValueError("mask_share and random_share together are more than the whole")
+        return self
 
     def replace_tokens(
         self, tokens: np.ndarray, chosen: Chosen, mask_id: int, vocab_size: int, rng: np.random.Generator

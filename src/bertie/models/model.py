@@ -7,7 +7,6 @@ import torch
 from torch import Tensor, nn
 
 from bertie.batch import Batch
-from bertie.errors import SpecError
 from bertie.models.recipe import Recipe
 from bertie.nn.encoder import Encoded, Encoder
 from bertie.objectives.objective import Vocabulary
@@ -23,8 +22,6 @@ class Model(nn.Module):
         self.encoder = recipe.encoder.build()
         self.heads = nn.ModuleDict()
         for objective in recipe.objectives:
-            if objective.kind in self.heads:
-                raise SpecError(f"the recipe has two objectives of the kind {objective.kind!r}")
             owned = objective.build(recipe.encoder, self.vocabulary)
             self.heads[objective.kind] = owned
             for own_name, encoder_name in objective.ties().items():

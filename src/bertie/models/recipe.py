@@ -2,7 +2,7 @@
 
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from bertie.nn.encoder import EncoderSpec
 from bertie.objectives.masked_lm import MaskedLM
@@ -36,6 +36,14 @@ class Recipe(Spec):
     tokenizer: TokenizerKind = "wordpiece"
     encoder: EncoderSpec
     objectives: tuple[AnyObjective, ...] = ()
+
+    @field_validator("objectives")
+    @classmethod
+    def _kinds_differ(cls, objectives: tuple[AnyObjective, ...]) -> tuple[AnyObjective, ...]:
+        kinds = [objective.kind for objective in objectives]
+        if len(set(kinds)) < len(kinds):
+            raise ValueError(f"two objectives are of the same kind: {', '.join(kinds)}")
+        return objectives
 
     @property
     def vocab_size(self) -> int:

@@ -71,7 +71,9 @@ def _modules(path: Path) -> dict[str, str]:
     """Kind of each module -> where its files are."""
     try:
         modules = json.loads(path.read_text("utf-8"))
-        return {str(module["type"]).rsplit(".", 1)[-1]: str(module["path"]) for module in list(modules)}
+        if not isinstance(modules, list):
+            raise TypeError("it is no list")
+        return {str(module["type"]).rsplit(".", 1)[-1]: str(module["path"]) for module in modules}
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise FolderError(f"is not a list of modules ({error})", where=str(path)) from None
 

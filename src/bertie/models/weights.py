@@ -75,7 +75,7 @@ def _read_file(path: Path) -> dict[str, Tensor]:
     try:
         content = torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:  # torch's reader raises whatever a broken file happens to lead to
-        if isinstance(error, pickle.UnpicklingError) and "GLOBAL" in str(error):
+        if isinstance(error, pickle.UnpicklingError) and _is_pickle_of_objects(path, str(error)):
             raise FolderError(
                 "holds more than tensors and is not opened, as that could run code",
                 where=str(path),
@@ -87,6 +87,13 @@ def _read_file(path: Path) -> dict[str, Tensor]:
     if not plain or not all(isinstance(value, Tensor) for value in content.values()):
         raise FolderError("is not a table of tensors by name", where=str(path), hint="save model.state_dict() alone")
     return content
+
+
+def _is_pickle_of_objects(path: Path, reason: str) -> bool:
+    """Not just broken: torch names an object it will not make, or meets a whole pickle that is none of its own."""
+    with path.open("rb") as file:
+        plain = file.read(1) == b"\x80" and len(file.read(8)) == 8
+    return "GLOBAL" in reason or (plain and "operand" in reason)
 
 
 def _float32(tensors: dict[str, Tensor]) -> dict[str, Tensor]:

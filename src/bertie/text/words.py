@@ -26,9 +26,9 @@ _LATIN = re.compile("[A-Za-z0-9]")
 _UNIT = re.compile(f"[{IDEOGRAPHS}A-Za-z0-9]+")
 # Next to these a word may also begin or end with a Latin letter or a digit: every tokenizer that isolates ideographs
 # cuts there too. Form feeds and their like are not among them: to a tokenizer they are control characters.
-_EDGE = re.compile(
-    rf"[ \t\n\r\u3000{IDEOGRAPHS}!-/:-@\[-`{{-~\u2010-\u2027\u3001-\u3011\u3014-\u301f\uff01-\uff0f\uff1a-\uff20]"
-)
+_PUNCTUATION = r"!-/:-@\[-`{-~\u2010-\u2027\u3001-\u3003\u3008-\u3011\u3014-\u301f"
+_PUNCTUATION += r"\uff01-\uff03\uff05-\uff0a\uff0c-\uff0f\uff1a\uff1b\uff1f\uff20"
+_EDGE = re.compile(rf"[ \t\n\r\u3000{IDEOGRAPHS}{_PUNCTUATION}]")
 _MARKED = (*range(0x300, 0x20000), *range(0xE0100, 0xE01F0))  # the planes that have combining marks
 _MARKS = frozenset(mark for mark in map(chr, _MARKED) if unicodedata.category(mark).startswith("M"))
 

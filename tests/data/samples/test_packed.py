@@ -17,7 +17,7 @@ def rows_of(samples: PackedSamples) -> list[Any]:
     return [samples.sample(0, 0, index) for index in range(samples.num_samples)]
 
 
-@settings(max_examples=30)
+@settings(max_examples=300)
 @given(
     lengths=st.lists(st.integers(0, 400), min_size=1, max_size=40).filter(any),
     length=st.integers(16, 150),

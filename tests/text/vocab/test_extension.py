@@ -60,7 +60,7 @@ def test_merges_share_their_steps(built: Callable[[str], PipelineTokenizer]) -> 
     base = built("byte-bpe")
     words = ["qxzv", "qxz", "qxzvw", "qx"]
     extension = extend_tokenizer(base, words)
-    assert extension.words == ("Ġqxzv", "Ġqxz", "Ġqxzvw", "Ġqx") or len(extension.words) == 4
+    assert extension.words == ("Ġqxzv", "Ġqxz", "Ġqxzvw", "Ġqx")
     for word in words:
         tokens = [extension.tokenizer.token_of(id) for id in extension.tokenizer.encode(f"a {word}").ids]
         assert f"Ġ{word}" in tokens
@@ -76,7 +76,9 @@ def test_words_that_cannot_be_one_piece_are_told(built: Callable[[str], Pipeline
     }
 
 
-@pytest.mark.parametrize(("kind", "reason"), [("unigram", "probabilities"), ("characters", "single"), ("words", "list")])
+@pytest.mark.parametrize(
+    ("kind", "reason"), [("unigram", "probabilities"), ("characters", "single"), ("words", "list")]
+)
 def test_other_kinds_are_refused(kind: str, reason: str, built: Callable[[str], PipelineTokenizer]) -> None:
     with pytest.raises(TokenizerError, match=f"a {kind} tokenizer cannot be extended: .*{reason}"):
         extend_tokenizer(built(kind), ["a"])
@@ -87,7 +89,7 @@ def test_words_found_are_those_whose_splitting_costs_most(
     kind: str, built: Callable[[str], PipelineTokenizer], as_slice: Callable[..., Any]
 ) -> None:
     base = built(kind)
-    text = "kakatostmiingo 19 " * 5 + "relrelstunmi unstkamirelto " * 3 + "unseenkatorel"
+    text = "kakatostmiingo 19 " * 9 + "relrelstunmi " * 6 + "unstkamirelto " * 2 + "unseenkatorel"
     counts = count_words([as_slice(text)], word_counting(base, 10**9)).words
     assert find_words(base, counts, 2) == ["kakatostmiingo", "relrelstunmi"]
     assert len(find_words(base, counts, 10)) == 3  # once is not frequent

@@ -31,10 +31,9 @@ class PackedSamples:
         self.reach = self.room // 2  # how far the edge of a block moves back to the beginning of a sentence
         share = self.room * self._fill(documents)
         self.block = int(ROWS * share)
-        num_blocks, rest = divmod(self.joined.total, self.block)
-        moved = self.reach if num_blocks else 0  # what the last block may take over from the one before
-        rest_rows = min(-(-(rest + moved) // int(share)), ROWS) if rest else 0
-        self.num_samples = num_blocks * ROWS + rest_rows
+        num_blocks = self.joined.total // self.block
+        rest = self.joined.total - self._block_edge(num_blocks)
+        self.num_samples = num_blocks * ROWS + min(-(-rest // int(share)), ROWS)
         self.row_edges = lru_cache(MOST_BLOCKS)(self._row_edges)
 
     def __reduce__(self) -> tuple[object, ...]:
@@ -71,14 +70,15 @@ class PackedSamples:
         begin, end = self._block_edge(block), self._block_edge(block + 1)
         borders = self._borders(begin, end)
         num_rows = min(ROWS, self.num_samples - block * ROWS)
+        floor = max((end - begin) // num_rows // 4, 3)
         edges = [begin]
         for rows_left in range(num_rows, 1, -1):
             here = edges[-1]
-            # The rows that remain must be able to hold what remains, and none may be empty.
+            # The rows that remain must be able to hold what remains, and none may be nearly empty.
             least = max(here + 1, end - (rows_left - 1) * self.room)
-            most = min(here + self.room, end - (rows_left - 1))
+            most = min(here + self.room, end - (rows_left - 1) * floor)
             # A little above an even share, so that the last rows of the block still have a choice of borders.
-            share = here + ((end - here) // rows_left * 2 + self.room) // 3
+            share = here + ((end - here) // rows_left * 7 + self.room) // 8
             share = min(max(share, least), most)
             first, last = np.searchsorted(borders, [least, most + 1])
             fitting = borders[first:last]

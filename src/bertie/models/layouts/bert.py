@@ -4,7 +4,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from bertie.data.shapes import Pairs, Segments
+from bertie.data.shapes import Pairs, SampleShape, Segments
 from bertie.errors import FolderError
 from bertie.models.layouts.layout import Config, Entry, HFLayout
 from bertie.models.recipe import Recipe
@@ -149,7 +149,7 @@ def _both(ours: str, theirs: str) -> list[tuple[str, str]]:
     return [(f"{ours}.{last}", f"{theirs}.{last}") for last in ("weight", "bias")]
 
 
-def _masked_lm(config: Config, samples: Pairs | Segments) -> MaskedLM:
+def _masked_lm(config: Config, samples: SampleShape) -> MaskedLM:
     return MaskedLM(
         samples=samples,
         activation=_activation(config),

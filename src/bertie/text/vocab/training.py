@@ -13,6 +13,7 @@ What varies in the libraries, and the way around it (measured with tokenizers 0.
 import io
 import json
 import tempfile
+import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -32,7 +33,7 @@ PRIVATE = 0xF0000  # two planes without meaning: 131,068 code points
 PRIVATE_SIZE = 0xFFFE
 CONTINUES = "##"
 FED_AT_ONCE = 4096  # copies of a word in one text that the trainer counts
-SYMBOL_BYTES = 130  # of a trainer for each character of a distinct word, measured
+SYMBOL_BYTES = 170  # of a trainer for each character of a distinct word, measured
 LONGEST_WORD = 500  # characters; `sentencepiece` would skip longer ones in silence, so they are fed in parts
 
 
@@ -56,6 +57,7 @@ def train(counts: Mapping[str, int], options: VocabOptions) -> Training:
         known = set(pre_tokenizers.ByteLevel.alphabet())
     if options.kind == "unigram":  # an unknown character is unknown alone; in a WordPiece the whole word is
         counts = without_unknown(counts, known)
+        total = sum(counts.values())
     fitting = (item for item in counts.items() if known.issuperset(item[0]) and not is_too_long(item[0], options.kind))
     used = fit(fitting, options.ram)
     left_out = total - sum(used.values())
@@ -101,10 +103,13 @@ def by_count(counts: Iterable[tuple[str, int]]) -> list[tuple[str, int]]:
 
 
 def fit(counts: Iterable[tuple[str, int]], ram: int) -> dict[str, int]:
-    """The most frequent words that a trainer has memory for, in canonical order."""
+    """The most frequent words that a trainer has memory for; of equally frequent ones a sample that is always the same.
+
+    Text without spaces has mostly words that occur once, so the sample must not prefer any letters.
+    """
     room = (ram - BASE_BYTES) // SYMBOL_BYTES
     used: dict[str, int] = {}
-    for word, count in by_count(counts):
+    for word, count in sorted(counts, key=lambda item: (-item[1], zlib.crc32(item[0].encode()), item[0])):
         room -= len(word) + 2
         if room < 0:
             break

@@ -1,0 +1,80 @@
+"""`bertie corpus build`, `add` and `verify`: what is printed and what is refused."""
+
+import json
+
+import pytest
+import typer
+from typer.main import get_command
+
+from bertie.cli.corpus import corpus
+from bertie.errors import FolderError, UserError
+
+
+@pytest.fixture
+def run(capsys):
+    """`run("build", ...)` gives what was printed."""
+
+    def call(*arguments):
+        owner = typer.Typer()
+        owner.add_typer(corpus, name="corpus")
+        capsys.readouterr()
+        get_command(owner).main(["corpus", *map(str, arguments)], standalone_mode=False)
+        return capsys.readouterr().out
+
+    return call
+
+
+@pytest.fixture
+def vocabulary(tmp_path):
+    folder = tmp_path / "vocabulary"
+    folder.mkdir()
+    letters = "abcdefghijklmnopqrstuvwxyz."
+    pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *letters, *(f"##{letter}" for letter in letters)]
+    (folder / "vocab.txt").write_text("".join(f"{piece}\n" for piece in pieces))
+    return folder
+
+
+@pytest.fixture
+def source(tmp_path):
+    path = tmp_path / "texts.txt"
+    path.write_text("One text. It has two sentences.\n\nAnother text.\n\nOne text. It has two sentences.\n")
+    return path
+
+
+def test_build_add_and_verify(run, tmp_path, vocabulary, source):
+    out = run("build", source, "--tokenizer", vocabulary, "--out", tmp_path / "c", "--workers", 1)
+    assert "2 documents, 3 sentences" in out and "left out: 1 duplicate documents" in out
+    (tmp_path / "more.txt").write_text("Another text.\n\nA third one.\n")
+    out = run("add", tmp_path / "c", tmp_path / "more.txt", "--workers", 1)
+    assert "3 documents" in out and "left out: 1 duplicate documents" in out
+    assert "2 shards with 3 documents" in run("verify", tmp_path / "c")
+    shard = next((tmp_path / "c").glob("shard-01-*"))
+    content = bytearray(shard.read_bytes())
+    content[100] ^= 4
+    shard.write_bytes(content)
+    with pytest.raises(FolderError, match=shard.name):
+        run("verify", tmp_path / "c")
+
+
+def test_the_report_as_json(run, tmp_path, vocabulary, source):
+    out = run("build", source, "--tokenizer", vocabulary, "--out", tmp_path / "c", "--workers", 1, "--json",
+              "--no-duplicates", "--no-near-duplicates", "--paragraphs", "off", "--no-sentences")  # fmt: skip
+    found = json.loads(out)
+    assert found["num_documents"] == 3 and found["dropped"] == {} and found["tools"]["sentences"] == "none"
+
+
+def test_the_other_verbs_are_listed_and_found(run, capsys):
+    run("--help")
+    assert {"report", "show", "freeze"} <= set(run("--help").split())
+    assert "number" in run("show", "--help")
+
+
+def test_mistakes_are_said(run, tmp_path, vocabulary, source):
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(UserError, match="no tokenizer"):
+        run("build", source, "--tokenizer", tmp_path / "empty", "--out", tmp_path / "c")
+    with pytest.raises(UserError, match="no such folder"):
+        run("add", tmp_path / "absent", source)
+    with pytest.raises(UserError, match="absent.txt"):
+        run("build", tmp_path / "absent.txt", "--tokenizer", vocabulary, "--out", tmp_path / "c")
+    assert not (tmp_path / "c").exists() or list((tmp_path / "c").iterdir()) == []
