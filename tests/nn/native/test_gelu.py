@@ -1,0 +1,40 @@
+"""A linear layer with GELU in one pass against torch's two."""
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from bertie.nn.feed_forward import DenseSpec
+from bertie.nn.native.gelu import kernel, linear_gelu
+
+needs_kernel = pytest.mark.skipif(kernel() is None, reason="no C compiler with OpenMP here")
+
+
+@needs_kernel
+@pytest.mark.parametrize(("num_rows", "inner"), [(1, 16), (7, 37), (64, 1536), (0, 8)])
+def test_equals_torch(num_rows: int, inner: int) -> None:
+    torch.manual_seed(0)
+    linear, states = nn.Linear(24, inner), torch.randn(num_rows, 24) * 6
+    with torch.inference_mode():
+        found = linear_gelu(linear, states)
+        assert found is not None
+        torch.testing.assert_close(found, F.gelu(linear(states)), atol=1e-6, rtol=1e-6)
+
+
+@needs_kernel
+def test_far_from_zero_it_is_the_line_or_nothing() -> None:
+    linear = nn.Linear(1, 1)
+    nn.init.ones_(linear.weight)
+    nn.init.zeros_(linear.bias)
+    with torch.inference_mode():
+        found = linear_gelu(linear, torch.tensor([[-50.0], [-9.0], [0.0], [9.0], [50.0]]))
+    assert found is not None
+    torch.testing.assert_close(found[:, 0], torch.tensor([0.0, 0.0, 0.0, 9.0, 50.0]), atol=1e-6, rtol=0)
+
+
+def test_never_with_gradients() -> None:
+    assert linear_gelu(nn.Linear(4, 4), torch.zeros(2, 4)) is None
+    part = DenseSpec(inner=8).build(4)
+    part(torch.randn(3, 4)).sum().backward()
+    assert part.up.bias.grad is not None
