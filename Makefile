@@ -48,6 +48,7 @@ test-slow: $(STAMP)  ## the slow tests alone
 .PHONY: bench
 bench: $(STAMP)  ## measure bertie beside its peers (they get an environment of their own, .venv-peers)
 	$(PYTHON) benchmarks/embed.py
+	$(PYTHON) benchmarks/corpus.py
 
 .PHONY: format
 format: $(STAMP)  ## let ruff put the code into shape

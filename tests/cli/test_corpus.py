@@ -1,6 +1,8 @@
 """`bertie corpus build`, `add` and `verify`: what is printed and what is refused."""
 
 import json
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 import typer
@@ -11,10 +13,10 @@ from bertie.errors import FolderError, UserError
 
 
 @pytest.fixture
-def run(capsys):
+def run(capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
     """`run("build", ...)` gives what was printed."""
 
-    def call(*arguments):
+    def call(*arguments: object) -> str:
         owner = typer.Typer()
         owner.add_typer(corpus, name="corpus")
         capsys.readouterr()
@@ -25,7 +27,7 @@ def run(capsys):
 
 
 @pytest.fixture
-def vocabulary(tmp_path):
+def vocabulary(tmp_path: Path) -> Path:
     folder = tmp_path / "vocabulary"
     folder.mkdir()
     letters = "abcdefghijklmnopqrstuvwxyz."
@@ -35,13 +37,13 @@ def vocabulary(tmp_path):
 
 
 @pytest.fixture
-def source(tmp_path):
+def source(tmp_path: Path) -> Path:
     path = tmp_path / "texts.txt"
     path.write_text("One text. It has two sentences.\n\nAnother text.\n\nOne text. It has two sentences.\n")
     return path
 
 
-def test_build_add_and_verify(run, tmp_path, vocabulary, source):
+def test_build_add_and_verify(run: Callable[..., str], tmp_path: Path, vocabulary: Path, source: Path) -> None:
     out = run("build", source, "--tokenizer", vocabulary, "--out", tmp_path / "c", "--workers", 1)
     assert "2 documents, 3 sentences" in out and "left out: 1 duplicate documents" in out
     (tmp_path / "more.txt").write_text("Another text.\n\nA third one.\n")
@@ -56,25 +58,25 @@ def test_build_add_and_verify(run, tmp_path, vocabulary, source):
         run("verify", tmp_path / "c")
 
 
-def test_the_report_as_json(run, tmp_path, vocabulary, source):
+def test_the_report_as_json(run: Callable[..., str], tmp_path: Path, vocabulary: Path, source: Path) -> None:
     out = run("build", source, "--tokenizer", vocabulary, "--out", tmp_path / "c", "--workers", 1, "--json",
               "--no-duplicates", "--no-near-duplicates", "--paragraphs", "off", "--no-sentences")  # fmt: skip
     found = json.loads(out)
     assert found["num_documents"] == 3 and found["dropped"] == {} and found["tools"]["sentences"] == "none"
 
 
-def test_the_other_verbs_are_listed_and_found(run, capsys):
+def test_the_other_verbs_are_listed_and_found(run: Callable[..., str], capsys: pytest.CaptureFixture[str]) -> None:
     run("--help")
     assert {"report", "show", "freeze"} <= set(run("--help").split())
     assert "number" in run("show", "--help")
 
 
-def test_mistakes_are_said(run, tmp_path, vocabulary, source):
+def test_mistakes_are_said(run: Callable[..., str], tmp_path: Path, vocabulary: Path, source: Path) -> None:
     (tmp_path / "empty").mkdir()
     with pytest.raises(UserError, match="no tokenizer"):
         run("build", source, "--tokenizer", tmp_path / "empty", "--out", tmp_path / "c")
     with pytest.raises(UserError, match="no such folder"):
         run("add", tmp_path / "absent", source)
-    with pytest.raises(UserError, match="absent.txt"):
+    with pytest.raises(UserError, match=r"absent\.txt"):
         run("build", tmp_path / "absent.txt", "--tokenizer", vocabulary, "--out", tmp_path / "c")
     assert not (tmp_path / "c").exists() or list((tmp_path / "c").iterdir()) == []

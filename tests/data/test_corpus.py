@@ -1,4 +1,5 @@
 import pickle
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ TOKENIZER = TokenizerEntry(digest="made elsewhere", kind="words", size=1000)
 
 
 @pytest.fixture
-def corpus(tmp_path):
+def corpus(tmp_path: Path) -> Corpus:
     documents = [
         CorpusDocument(np.full(number + 1, number), np.array([0]), np.ones(number + 1, bool), str(number))
         for number in range(25)
@@ -21,7 +22,7 @@ def corpus(tmp_path):
     return write_shards(tmp_path / "corpus", documents, TOKENIZER, per_shard=10)
 
 
-def test_documents_are_found_by_number_over_all_shards(corpus):
+def test_documents_are_found_by_number_over_all_shards(corpus: Corpus) -> None:
     assert len(corpus.manifest.shards) == 3 and corpus.num_documents == len(corpus) == 25
     assert corpus.num_tokens == 25 * 26 // 2
     assert corpus.lengths.tolist() == list(range(1, 26)) and corpus.sentence_counts.tolist() == [1] * 25
@@ -33,12 +34,12 @@ def test_documents_are_found_by_number_over_all_shards(corpus):
         corpus.document(-1)
 
 
-def test_a_copy_in_another_process_reads_the_same(corpus):
+def test_a_copy_in_another_process_reads_the_same(corpus: Corpus) -> None:
     corpus.document(3)
     assert pickle.loads(pickle.dumps(corpus)).document(12).name == "12"
 
 
-def test_a_flipped_byte_is_found_in_its_shard(corpus):
+def test_a_flipped_byte_is_found_in_its_shard(corpus: Corpus) -> None:
     assert [faults for _, faults in corpus.verify()] == [[], [], []]
     path = corpus.folder / corpus.manifest.shards[1].name
     content = bytearray(path.read_bytes())
@@ -48,7 +49,7 @@ def test_a_flipped_byte_is_found_in_its_shard(corpus):
     assert list(found) == [path.name] and "changed" in found[path.name][0]
 
 
-def test_a_short_and_a_missing_shard_are_found(corpus):
+def test_a_short_and_a_missing_shard_are_found(corpus: Corpus) -> None:
     first, second = (corpus.folder / entry.name for entry in corpus.manifest.shards[:2])
     first.write_bytes(first.read_bytes()[:-1])
     second.unlink()
@@ -56,14 +57,15 @@ def test_a_short_and_a_missing_shard_are_found(corpus):
     assert "bytes" in faults[0][0] and "cannot be read" in faults[1][0] and faults[2] == []
 
 
-def test_another_tokenizer_is_refused_with_both_digests(corpus, tmp_path):
+def test_another_tokenizer_is_refused_with_both_digests(corpus: Corpus, tmp_path: Path) -> None:
     (tmp_path / "vocab.txt").write_text("[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\na\n")
     other = load_tokenizer(tmp_path / "vocab.txt")
+    assert other is not None
     with pytest.raises(FolderError) as refusal:
         Corpus.open(corpus.folder, other)
     assert "made elsewhere" in str(refusal.value) and other.digest in str(refusal.value)
 
 
-def test_a_corpus_without_documents_opens(tmp_path):
+def test_a_corpus_without_documents_opens(tmp_path: Path) -> None:
     corpus = write_shards(tmp_path / "empty", [], TOKENIZER)
     assert corpus.num_documents == 0 and len(corpus.lengths) == 0 and list(corpus) == []

@@ -24,20 +24,20 @@ def signature_of(text: str) -> np.ndarray:
     return signatures(hashes, np.array([counts.sum()]))
 
 
-def test_a_shingle_is_three_words_and_its_hash_depends_on_them_alone():
+def test_a_shingle_is_three_words_and_its_hash_depends_on_them_alone() -> None:
     hashes, counts, units = shingles(["one two three four", "zero one two three", "two three"])
     assert counts.tolist() == [2, 2, 1] and units.tolist() == [4, 4, 2]
     assert hashes[0] == hashes[3]  # "one two three", wherever it stands
     assert len(set(hashes.tolist())) == 4
 
 
-def test_case_does_not_count_and_paragraphs_are_not_crossed():
+def test_case_does_not_count_and_paragraphs_are_not_crossed() -> None:
     first, _, _ = shingles(["One Two THREE"])
     second, counts, _ = shingles(["one two three", "four five six"])
     assert first[0] == second[0] and counts.tolist() == [1, 1]
 
 
-def test_scripts_without_spaces_have_shingles_of_characters():
+def test_scripts_without_spaces_have_shingles_of_characters() -> None:
     hashes, counts, units = shingles(["使用语言模型"])
     assert counts.tolist() == [3] and units.tolist() == [6]
     mixed, counts, units = shingles(["a b c 使用语言模型"])
@@ -45,13 +45,13 @@ def test_scripts_without_spaces_have_shingles_of_characters():
 
 
 @given(st.lists(st.text(max_size=40), max_size=8))
-def test_any_text_has_shingles_or_none(paragraphs):
+def test_any_text_has_shingles_or_none(paragraphs: list[str]) -> None:
     hashes, counts, units = shingles(paragraphs)
     assert len(counts) == len(units) == len(paragraphs) and counts.sum() == len(hashes)
     assert ((counts > 0) == (units > 0)).all() and (counts <= np.maximum(units, 0)).all()
 
 
-def test_the_estimate_is_close_to_the_similarity():
+def test_the_estimate_is_close_to_the_similarity() -> None:
     rng = random.Random(0)
     errors = []
     for _ in range(60):
@@ -64,7 +64,7 @@ def test_the_estimate_is_close_to_the_similarity():
 
 
 @pytest.mark.parametrize(("share", "is_copy"), [(0.05, True), (0.10, False)])
-def test_few_changed_words_are_a_copy_and_a_tenth_is_not(share, is_copy):
+def test_few_changed_words_are_a_copy_and_a_tenth_is_not(share: float, is_copy: bool) -> None:
     rng = random.Random(1)
     agreeing = 0
     for _ in range(200):
@@ -77,20 +77,20 @@ def test_few_changed_words_are_a_copy_and_a_tenth_is_not(share, is_copy):
     assert agreeing >= 190
 
 
-def test_signatures_do_not_depend_on_the_texts_beside():
+def test_signatures_do_not_depend_on_the_texts_beside() -> None:
     hashes, counts, _ = shingles(["one two three four five", "six seven eight nine"])
     both = signatures(hashes, counts)
     assert (both[0] == signature_of("one two three four five")[0]).all()
     assert signatures(hashes[:0], counts[:0]).shape == (0, NUM_VALUES)
 
 
-def test_keys_are_equal_where_all_values_are():
+def test_keys_are_equal_where_all_values_are() -> None:
     values = np.array([[1, 2, 3, 4, 5, 6], [1, 2, 3, 4, 5, 7], [1, 2, 3, 4, 5, 6]], np.uint8)
     keys = band_keys(values)
     assert keys[0] == keys[2] != keys[1]
 
 
-def test_pairs_of_small_buckets_are_complete_and_of_large_ones_few():
+def test_pairs_of_small_buckets_are_complete_and_of_large_ones_few() -> None:
     keys, items = np.array([7, 7, 9, 7, 9], np.uint64), np.array([4, 0, 3, 2, 1])
     pairs = set(zip(*(side.tolist() for side in candidate_pairs(keys, items)), strict=True))
     assert pairs == {(0, 2), (0, 4), (2, 4), (1, 3)}
@@ -101,5 +101,5 @@ def test_pairs_of_small_buckets_are_complete_and_of_large_ones_few():
     )
 
 
-def test_exact_hashes_are_of_the_text():
+def test_exact_hashes_are_of_the_text() -> None:
     assert exact_hash("a") == exact_hash("a") != exact_hash("b")

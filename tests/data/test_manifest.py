@@ -1,4 +1,5 @@
 import json
+from pathlib import Path
 
 import pytest
 
@@ -8,13 +9,13 @@ from bertie.errors import FolderError
 TOKENIZER = TokenizerEntry(digest="abc", kind="wordpiece", size=100, unk=1)
 
 
-def test_it_comes_back_as_it_was(tmp_path):
+def test_it_comes_back_as_it_was(tmp_path: Path) -> None:
     manifest = Manifest(tokenizer=TOKENIZER, counts={"documents read": 3}, dropped={"duplicate documents": 1})
     manifest.write(tmp_path)
     assert Manifest.read(tmp_path) == manifest
 
 
-def test_what_is_wrong_is_said(tmp_path):
+def test_what_is_wrong_is_said(tmp_path: Path) -> None:
     with pytest.raises(FolderError, match="no such folder"):
         Manifest.read(tmp_path / "absent")
     with pytest.raises(FolderError, match="not finished"):
@@ -30,7 +31,7 @@ def test_what_is_wrong_is_said(tmp_path):
         Manifest.read(tmp_path)
 
 
-def test_a_failed_write_leaves_the_file_before_it(tmp_path, monkeypatch):
+def test_a_failed_write_leaves_the_file_before_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_whole(tmp_path / "a", b"first")
     monkeypatch.setattr("os.fsync", lambda handle: (_ for _ in ()).throw(OSError(28, "No space left on device")))
     with pytest.raises(OSError):
@@ -38,5 +39,5 @@ def test_a_failed_write_leaves_the_file_before_it(tmp_path, monkeypatch):
     assert [path.name for path in tmp_path.iterdir()] == ["a"] and (tmp_path / "a").read_bytes() == b"first"
 
 
-def test_counts_add_key_by_key():
+def test_counts_add_key_by_key() -> None:
     assert added({"a": 1, "b": 2}, {"b": 3, "c": 4}) == {"a": 1, "b": 5, "c": 4}

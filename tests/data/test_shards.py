@@ -1,3 +1,5 @@
+from pathlib import Path
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -17,7 +19,7 @@ def draw_documents(count: int, size: int = 100, seed: int = 0) -> list[CorpusDoc
     return documents
 
 
-def test_documents_come_back_from_several_blocks(tmp_path):
+def test_documents_come_back_from_several_blocks(tmp_path: Path) -> None:
     documents = draw_documents(50)
     entry = write_shard(tmp_path / "s.arrow", [Block.of(documents[:13]), Block.of(documents[13:])], 100)
     shard = Shard(tmp_path / "s.arrow")
@@ -33,7 +35,7 @@ def test_documents_come_back_from_several_blocks(tmp_path):
     assert shard.faults(100) == []
 
 
-def test_ids_take_two_bytes_where_the_vocabulary_allows(tmp_path):
+def test_ids_take_two_bytes_where_the_vocabulary_allows(tmp_path: Path) -> None:
     for size, dtype in ((65536, np.uint16), (65537, np.uint32)):
         documents = [CorpusDocument(np.array([size - 1]), np.array([0]), np.array([True]), "")]
         write_shard(tmp_path / "s.arrow", [Block.of(documents)], size)
@@ -42,7 +44,7 @@ def test_ids_take_two_bytes_where_the_vocabulary_allows(tmp_path):
         assert not ids.flags.writeable
 
 
-def test_other_programs_read_it(tmp_path):
+def test_other_programs_read_it(tmp_path: Path) -> None:
     documents = draw_documents(5)
     write_shard(tmp_path / "s.arrow", [Block.of(documents)], 100)
     table = pa.ipc.open_file(str(tmp_path / "s.arrow")).read_all()
@@ -50,13 +52,13 @@ def test_other_programs_read_it(tmp_path):
     assert table["words"][3].as_py() == documents[3].words.tolist()
 
 
-def test_the_same_documents_give_the_same_bytes(tmp_path):
+def test_the_same_documents_give_the_same_bytes(tmp_path: Path) -> None:
     entries = [write_shard(tmp_path / name, [Block.of(draw_documents(20))], 100) for name in ("a.arrow", "b.arrow")]
     assert entries[0].sha256 == entries[1].sha256
     assert not list(tmp_path.glob("*.part"))
 
 
-def test_word_numbers_count_words(tmp_path):
+def test_word_numbers_count_words(tmp_path: Path) -> None:
     document = CorpusDocument(np.arange(4), np.array([0]), np.array([True, False, True, True]), "")
     assert document.word_numbers.tolist() == [0, 0, 1, 2]
 
@@ -71,13 +73,13 @@ def test_word_numbers_count_words(tmp_path):
         (CorpusDocument(np.zeros(0, int), np.zeros(0, int), np.zeros(0, bool), ""), "empty"),
     ],
 )
-def test_a_broken_structure_is_seen(tmp_path, document, fault):
+def test_a_broken_structure_is_seen(tmp_path: Path, document: CorpusDocument, fault: str) -> None:
     write_shard(tmp_path / "s.arrow", [Block.of([document])], 100)
     (found,) = Shard(tmp_path / "s.arrow").faults(100)
     assert fault in found
 
 
-def test_a_file_that_is_no_shard_is_refused_by_name(tmp_path):
+def test_a_file_that_is_no_shard_is_refused_by_name(tmp_path: Path) -> None:
     (tmp_path / "s.arrow").write_bytes(b"nothing of the kind")
-    with pytest.raises(FolderError, match="s.arrow"):
+    with pytest.raises(FolderError, match=r"s\.arrow"):
         Shard(tmp_path / "s.arrow")

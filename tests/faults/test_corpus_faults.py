@@ -1,5 +1,4 @@
-"""What can go wrong while a corpus is built: kills at any moment, a full disk, other options, two builds at once; and how
-much memory it takes."""
+"""What can go wrong while a corpus is built: kills at any moment, a full disk, other options; and its memory."""
 
 import errno
 import gzip
@@ -12,6 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -52,7 +52,7 @@ def main():
 if __name__ == "__main__":
     main()
 """
-NUM_DOCUMENTS = 800
+NUM_DOCUMENTS = 600
 SYLLABLES = [first + vowel for first in "bdfgklmnprstvz" for vowel in "aeiou"]
 
 
@@ -77,7 +77,7 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
     texts = [" ".join("".join(rng.choices(SYLLABLES, k=3)) for _ in range(100)) + "." for _ in range(NUM_DOCUMENTS)]
     texts[500:510] = texts[:10]
     path = tmp_path_factory.mktemp("source") / "texts.jsonl"
-    path.write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
+    path.write_text("".join(json.dumps({"text": text, "title": "x"}) + "\n" for text in texts))
     return path
 
 
@@ -108,7 +108,7 @@ def num_notes(target: Path) -> int:
         return 0
 
 
-@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_ten_kills_change_no_byte_and_cost_little(
     source: Path, vocabulary: Path, whole: dict[str, bytes], tmp_path: Path, workers: int
 ) -> None:
@@ -157,12 +157,12 @@ def test_a_death_before_any_single_step_loses_nothing(
     steps = 0
 
     def watched(real: Callable[..., Any], die_at: int | None) -> Callable[..., Any]:
-        def step(*given: Any) -> Any:
+        def step(*given: Any, **named: Any) -> Any:
             nonlocal steps
             if die_at is not None and steps >= die_at:
                 raise Killed
             steps += 1
-            return real(*given)
+            return real(*given, **named)
 
         return step
 
@@ -182,9 +182,10 @@ def test_a_death_before_any_single_step_loses_nothing(
         try:
             build(target, die_at)
         except Killed:
-            build_corpus(target, [few], tokenizer, reading=READING)
-        found = {name: content for name, content in files_of(target).items() if not name.endswith(".part")}
-        assert found == wanted
+            # A death in the very last sweeping leaves a corpus that is finished, and says so.
+            with suppress(UserError):
+                build_corpus(target, [few], tokenizer, reading=READING)
+        assert files_of(target) == wanted
 
 
 def test_a_full_disk_is_one_sentence_and_the_build_goes_on(

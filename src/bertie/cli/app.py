@@ -30,6 +30,11 @@ class Verb(NamedTuple):
 
 
 VERBS = {
+    "corpus": Verb(
+        "bertie.cli.corpus:corpus",
+        "Build a corpus from raw text, add to it, look at it, check it.",
+        "bertie corpus build texts/*.jsonl --tokenizer my-vocab --out my-corpus",
+    ),
     "embed": Verb(
         "bertie.cli.embed:embed",
         "Turn every text of a file into a vector.",

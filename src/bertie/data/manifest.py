@@ -110,8 +110,9 @@ class Manifest(Entry):
             raise FolderError(f"{field}: {first['msg']}", where=str(path), hint="build the corpus again") from None
 
 
-def write_whole(path: Path, content: bytes | memoryview) -> None:
-    """All of the file or nothing of it, also when the machine stops now."""
+def write_whole(path: Path, content: bytes | memoryview, *, sync_name: bool = True) -> None:
+    """All of the file or nothing of it, also when the machine stops now. Without `sync_name` the caller is to call
+    `sync_folder`, once for many files."""
     part = path.with_name(f"{path.name}.{os.getpid()}.part")
     try:
         with part.open("wb") as file:
@@ -122,7 +123,8 @@ def write_whole(path: Path, content: bytes | memoryview) -> None:
     except OSError:
         part.unlink(missing_ok=True)
         raise
-    sync_folder(path.parent)
+    if sync_name:
+        sync_folder(path.parent)
 
 
 def sha256_of(path: Path) -> str:
