@@ -1,11 +1,15 @@
 """Flat ids to vectors: in the order of the texts, whatever the batches."""
 
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import bertie
 from bertie.batch import Batch, Ragged
 from bertie.models.embedding import embed_ids
 from bertie.models.model import Model
@@ -75,3 +79,17 @@ def test_ids_of_a_part_of_a_larger_array() -> None:
     flat = flat_of([4, 9])
     strided = FlatIds(np.repeat(flat.ids, 2)[::2], flat.lengths, flat.num_truncated)
     np.testing.assert_array_equal(embed(strided, Pooling())[0], embed(flat, Pooling())[0])
+
+
+def test_threads_of_others_keep_their_number(pristine: Path) -> None:
+    """Batches run on threads of one each; neither the caller nor a thread that is made later may notice."""
+    model, texts, before = bertie.load(pristine), ["the cat sat on the mat"] * 300, torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        together = model.encode(texts)
+        assert torch.get_num_threads() == 2
+        with ThreadPoolExecutor(1) as later:
+            assert later.submit(torch.get_num_threads).result() == 2
+    finally:
+        torch.set_num_threads(before)
+    assert np.abs(together - model.encode("the cat sat on the mat")).max() <= 1e-6

@@ -15,6 +15,7 @@ from bertie.batch import Batch, Ragged
 from bertie.errors import FolderError, SpecError, UserError
 from bertie.models.folder import LoadReport, hf_layout, open_folder, write_folder
 from bertie.models.model import Model
+from bertie.models.pretrained import Pretrained
 from bertie.models.recipe import Recipe, Size
 from bertie.models.recipes import bert
 from bertie.nn.encoder import Encoder, EncoderSpec
@@ -236,3 +237,24 @@ def test_a_folder_may_be_moved(tmp_path: Path) -> None:
     write_folder(tmp_path / "a", Model.new(TINY), {})
     shutil.move(tmp_path / "a", tmp_path / "b")
     assert open_folder(tmp_path / "b").report.clean
+
+
+def test_saving_into_a_folder_keeps_the_user_s_own_files(tmp_path: Path) -> None:
+    mine = ["lora.safetensors", "vocab.md", "pytorch_model_notes.txt", "my_sentences.json"]
+    for name in mine:
+        (tmp_path / name).write_text("mine")
+    Pretrained(Model.new(TINY)).save(tmp_path)
+    assert all((tmp_path / name).read_text() == "mine" for name in mine)
+    assert not [path.name for path in tmp_path.iterdir() if path.name.startswith(".")]
+
+
+def test_weights_are_as_readable_as_the_config(tmp_path: Path) -> None:
+    Pretrained(Model.new(TINY)).save(tmp_path / "model")
+    modes = {(tmp_path / "model" / name).stat().st_mode for name in ("config.json", "model.safetensors")}
+    assert len(modes) == 1
+
+
+@pytest.mark.parametrize("name", ["", "/proc/nowhere"])
+def test_nowhere_to_save(name: str) -> None:
+    with pytest.raises(FolderError):
+        Pretrained(Model.new(TINY)).save(name)

@@ -140,3 +140,28 @@ def test_lower_casing_of_its_own_is_not_overlooked(tmp_path: Path) -> None:
     write(tmp_path, limits={"max_seq_length": 10, "do_lower_case": True})
     with pytest.raises(FolderError, match="do_lower_case"):
         read_sentence_settings(tmp_path)
+
+
+def test_prompts_are_put_before_every_text(tmp_path: Path, minilm: Path) -> None:
+    import shutil
+
+    import numpy as np
+    from sentence_transformers import SentenceTransformer
+
+    import bertie
+
+    shutil.copytree(minilm, tmp_path / "model")
+    prompts = {"prompts": {"query": "query: ", "passage": "passage: "}, "default_prompt_name": "query"}
+    (tmp_path / "model/config_sentence_transformers.json").write_text(json.dumps(prompts), "utf-8")
+    expected = SentenceTransformer(str(tmp_path / "model"), device="cpu").encode(["a cat"])
+    model = bertie.load(tmp_path / "model")
+    assert np.abs(model.encode(["a cat"]) - expected).max() <= 1e-6
+    model.save(tmp_path / "again")
+    assert np.abs(SentenceTransformer(str(tmp_path / "again"), device="cpu").encode(["a cat"]) - expected).max() <= 1e-6
+
+
+def test_a_default_prompt_that_is_not_there(tmp_path: Path) -> None:
+    write(tmp_path)
+    (tmp_path / "config_sentence_transformers.json").write_text('{"prompts": {}, "default_prompt_name": "query"}')
+    with pytest.raises(FolderError, match="default prompt 'query' is not among the prompts"):
+        read_sentence_settings(tmp_path)

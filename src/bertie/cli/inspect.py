@@ -27,7 +27,7 @@ def params(
     folder: Path | None = typer.Argument(None, help="A model folder; or name a recipe."),
     recipe: str | None = typer.Option(None, help="Count a recipe instead of a folder."),
     size: str = typer.Option("base", help="The recipe's size."),
-    vocab_size: int = typer.Option(30_522, help="The recipe's vocabulary."),
+    vocab_size: int = typer.Option(30_522, min=1, help="The recipe's vocabulary."),
     as_json: bool = typer.Option(False, "--json", help="Print one JSON object."),
 ) -> None:
     """Count parameters by part, with and without biases and pooler."""

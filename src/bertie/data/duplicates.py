@@ -76,15 +76,15 @@ def shingles(paragraphs: Sequence[str]) -> tuple[np.ndarray, np.ndarray, np.ndar
     ordinal = np.arange(len(starts))
     first_of = np.concatenate([np.zeros(1, np.int64), np.cumsum(num_units)])
     wanted = np.where(unspaced[starts], CHARACTERS_IN_SHINGLE, WORDS_IN_SHINGLE)
-    last = ordinal + wanted - 1
+    final = ordinal + wanted - 1
     end_of_paragraph = first_of[owner + 1] - 1
-    kept = (last <= end_of_paragraph) | (ordinal == first_of[owner])
-    last = np.minimum(last, end_of_paragraph)[kept]
+    kept = (final <= end_of_paragraph) | (ordinal == first_of[owner])
+    final = np.minimum(final, end_of_paragraph)[kept]
     starts, owner = starts[kept], owner[kept]
 
     running = np.zeros(len(codes) + 1, np.uint64)
     np.cumsum(codes * powers(_BASE, len(codes)), out=running[1:])
-    hashes = (running[stops[last]] - running[starts]) * powers(_INVERSE, len(codes))[starts]
+    hashes = (running[stops[final]] - running[starts]) * powers(_INVERSE, len(codes))[starts]
     hashes ^= hashes >> np.uint64(29)
     hashes *= _MIX
     hashes ^= hashes >> np.uint64(32)

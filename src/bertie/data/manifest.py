@@ -4,9 +4,10 @@ written last and at once, so that a folder either has a whole corpus or none."""
 import hashlib
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, BinaryIO, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -111,16 +112,22 @@ class Manifest(Entry):
 
 
 def write_whole(path: Path, content: bytes | memoryview, *, sync_name: bool = True) -> None:
+    with whole_file(path, sync_name=sync_name) as file:
+        file.write(content)
+
+
+@contextmanager
+def whole_file(path: Path, *, sync_name: bool = True) -> Iterator[BinaryIO]:
     """All of the file or nothing of it, also when the machine stops now. Without `sync_name` the caller is to call
     `sync_folder`, once for many files."""
     part = path.with_name(f"{path.name}.{os.getpid()}.part")
     try:
         with part.open("wb") as file:
-            file.write(content)
+            yield file
             file.flush()
             os.fsync(file.fileno())
         part.replace(path)
-    except OSError:
+    except Exception:
         part.unlink(missing_ok=True)
         raise
     if sync_name:

@@ -40,7 +40,7 @@ def embed_ids(
     """
     vectors = np.zeros((len(flat.lengths), width), np.float32)
     starts = np.cumsum(flat.lengths) - flat.lengths
-    num_threads = torch.get_num_threads()
+    num_threads, device = torch.get_num_threads(), next(encoder.parameters()).device
     share = -(-int(flat.lengths.sum()) // num_threads)  # of one thread, rounded up
     batches = list(batches_by_length(flat.lengths, min(max_tokens, max(share, LEAST_TOKENS))))
 
@@ -50,18 +50,21 @@ def embed_ids(
         if len(rows):
             tokens = Ragged(torch.from_numpy(flat.ids[_indices(starts[rows], lengths)]), torch.from_numpy(lengths))
             with torch.inference_mode():
-                encoded = encoder(Batch({"tokens": tokens}), keep_layers=pooling.needs_layers)
-                vectors[rows] = pooling(encoded.states, encoded.layers).numpy()
+                encoded = encoder(Batch({"tokens": tokens.to(device)}), keep_layers=pooling.needs_layers)
+                vectors[rows] = pooling(encoded.states, encoded.layers).cpu().numpy()
         return num_texts
 
-    if len(batches) < num_threads or num_threads == 1 or next(encoder.parameters()).device.type != "cpu":
+    if len(batches) < num_threads or num_threads == 1 or device.type != "cpu":
         for rows in batches:
             advance(embed(rows))
         return vectors
-    # torch's number of threads is a thread's own: these have one each, the caller keeps its many.
-    with ThreadPoolExecutor(num_threads, initializer=torch.set_num_threads, initargs=(1,)) as threads:
+    threads = ThreadPoolExecutor(num_threads, initializer=torch.set_num_threads, initargs=(1,))
+    try:
         for done in as_completed([threads.submit(embed, rows) for rows in batches]):
             advance(done.result())
+    finally:
+        threads.shutdown(cancel_futures=True)  # Ctrl-C waits for the batches under way, not for all
+        torch.set_num_threads(num_threads)  # what the pool's threads set is also the default of every new thread
     return vectors
 
 

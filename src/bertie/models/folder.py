@@ -23,22 +23,36 @@ from bertie.models.weights import read_weights, write_weights
 from bertie.spec import first_mistake
 
 CARD = "bertie.json"
-# What a model may leave in a folder, and the next model must not take for its own.
+# What a model leaves in a folder, and the next model must not take for its own. Nothing else is ever removed.
 MODEL_FILES = (
-    "*.safetensors",
-    "*.safetensors.index.json",
-    "pytorch_model*",
     "config.json",
     CARD,
+    "model.safetensors",
+    "model.safetensors.index.json",
+    "model-*-of-*.safetensors",
+    "pytorch_model.bin",
+    "pytorch_model.bin.index.json",
+    "pytorch_model-*-of-*.bin",
     "modules.json",
-    "*sentence*.json",
-    "tokenizer*.json",
+    "sentence_bert_config.json",
+    "config_sentence_transformers.json",
+    "tokenizer.json",
+    "tokenizer_config.json",
     "special_tokens_map.json",
     "added_tokens.json",
-    "vocab.*",
+    "vocab.txt",
+    "vocab.json",
     "merges.txt",
     "spiece.model",
 )
+
+
+class WeightsError(FolderError):
+    """The weights do not fit the model; `report` names every tensor, the sentence only the first."""
+
+    def __init__(self, report: LoadReport, where: str):
+        super().__init__(f"the weights do not fit the model ({report})", where=where)
+        self.report = report
 
 
 @dataclass(frozen=True)
@@ -68,7 +82,7 @@ def open_folder(folder: Path, recipe_type: type[Recipe] = Recipe) -> Opened:
     entries = layout.entries(recipe) if layout else own_entries(model)
     report = fill(model, entries, found, layout)
     if report.missing or report.mis_shaped:
-        raise FolderError(f"the weights do not fit the model ({report})", where=str(folder))
+        raise WeightsError(report, where=str(folder))
     return Opened(model, report, card)
 
 
@@ -126,13 +140,16 @@ def read_json(path: Path) -> dict[str, Any]:
 
 
 def take_place(made: Path, folder: Path) -> None:
-    """Move a whole new folder's files into a folder, and remove what an older model left there."""
+    """Move a whole new folder's files into a folder, and remove what an older model left there.
+
+    config.json goes first and comes last: without it a folder is no model, so that a kill leaves no mixture of two.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     for pattern in MODEL_FILES:
         for old in folder.glob(pattern):
-            if not (made / old.name).exists():
+            if pattern == "config.json" or not (made / old.name).exists():
                 old.unlink()
-    for path in sorted(made.rglob("*")):
+    for path in sorted(made.rglob("*"), key=lambda path: path == made / "config.json"):
         target = folder / path.relative_to(made)
         if path.is_dir():
             target.mkdir(exist_ok=True)

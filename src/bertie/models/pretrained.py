@@ -2,7 +2,7 @@
 
 import hashlib
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -97,7 +97,7 @@ class Pretrained:
 
     def encode(
         self,
-        texts: str | Sequence[str],
+        texts: str | Iterable[str],
         *,
         pooling: TokenPooling | None = None,
         layers: Layers | None = None,
@@ -121,7 +121,7 @@ class Pretrained:
 
     def encode_report(
         self,
-        texts: Sequence[str],
+        texts: Iterable[str],
         *,
         pooling: TokenPooling | None = None,
         layers: Layers | None = None,
@@ -138,6 +138,9 @@ class Pretrained:
         tokenizer = self._need_tokenizer()
         how = self._pooling(pooling, layers, normalize)
         cut_at = self._cut_at(max_length)
+        if batch_tokens < 1:
+            raise InputError(f"batch_tokens is {batch_tokens}; a batch needs at least one")
+        texts = _listed(texts, self.settings.prompt if self.settings else "")
         flat = tokenizer.encode_ids(texts, max_length=cut_at)
         if cut_at is None and self.limit and len(flat.lengths) and flat.lengths.max() > self.limit:
             row = int(flat.lengths.argmax())
@@ -199,12 +202,17 @@ class Pretrained:
 
     def save(self, folder: str | Path) -> list[str]:
         """Write a model folder that Hugging Face opens. Returns, and warns of, what it could not express."""
-        folder = Path(folder)
+        if not str(folder):
+            raise FolderError("no folder was named")
+        folder = Path(folder).expanduser()
         if folder.exists() and not folder.is_dir():
             raise FolderError("is a file, not a folder", where=str(folder))
-        folder.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise FolderError(f"cannot be made ({error.strerror})", where=str(folder)) from None
         card = {**self.card, "tokenizer_sha256": self.tokenizer.digest if self.tokenizer else None}
-        with TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}.") as made:
+        with TemporaryDirectory(dir=folder, prefix=".new-") as made:
             notes = [write_folder(Path(made), self.model, card)]
             if self.tokenizer is not None:
                 self.tokenizer.save(Path(made))
@@ -225,14 +233,14 @@ class Pretrained:
     def _cut_at(self, max_length: int | None) -> int | None:
         if max_length is None:
             return self.stated_limit
-        if max_length < 1 or (self.limit and max_length > self.limit):
+        if not isinstance(max_length, int) or max_length < 1 or (self.limit and max_length > self.limit):
             raise InputError(f"max_length is {max_length}, the model takes 1 to {self.limit or 'any number of'} tokens")
         return max_length
 
     def _tokens(self, text: TextOrIds, pair: str | None = None, max_length: int | None = None) -> Tokens:
         if isinstance(text, str):
             tokens = self._need_tokenizer().encode(text, pair, None if max_length is None else self._cut_at(max_length))
-            _warn_of_cuts(int(tokens.num_truncated > 0), 1, tokens.num_truncated)
+            _warn_of_cuts(int(tokens.num_truncated > 0), 1, tokens.num_truncated, stacklevel=4)
         elif pair is not None or max_length is not None:
             raise InputError("ids are taken as they are", hint="put a second text and any cut into the ids themselves")
         else:
@@ -284,6 +292,8 @@ def _given_ids(ids: Sequence[int] | np.ndarray, vocab_size: int) -> Tokens:
         array = np.asarray(ids)
     except ValueError:
         array = np.empty((0, 0))
+    if array.ndim == 1 and not len(array):
+        raise InputError("there are no tokens")
     if array.ndim != 1 or array.dtype.kind not in "iu":
         raise InputError("ids must be one row of whole numbers")
     array = array.astype(np.int64)
@@ -294,10 +304,16 @@ def _given_ids(ids: Sequence[int] | np.ndarray, vocab_size: int) -> Tokens:
     return Tokens(array, np.zeros((len(array), 2), np.int64), blank - 1, blank, np.zeros(len(array), bool))
 
 
-def _warn_of_cuts(num_texts: int, num_all: int, num_tokens: int) -> None:
+def _listed(texts: Iterable[str], prompt: str) -> list[str]:
+    if isinstance(texts, str | bytes | Mapping) or not isinstance(texts, Iterable):
+        raise InputError(f"texts must be a list of texts, not {type(texts).__name__}")
+    return [prompt + text for text in texts] if prompt else list(texts)
+
+
+def _warn_of_cuts(num_texts: int, num_all: int, num_tokens: int, stacklevel: int = 3) -> None:
     if num_texts:
         told = f"{num_texts:,} of {num_all:,} texts were too long and were cut: {num_tokens:,} tokens are lost"
-        warnings.warn(told, TruncationWarning, stacklevel=3)
+        warnings.warn(told, TruncationWarning, stacklevel=stacklevel)
 
 
 def load(source: str | Path, recipe_type: type[Recipe] = Recipe) -> Pretrained:

@@ -7,10 +7,11 @@ from pydantic import Field, field_validator
 from bertie.nn.encoder import EncoderSpec
 from bertie.objectives.masked_lm import MaskedLM
 from bertie.objectives.next_sentence import NextSentence
+from bertie.objectives.sentence_order import SentenceOrder
 from bertie.spec import Spec
 
 TokenizerKind = Literal["wordpiece", "byte-bpe", "unigram", "characters", "words"]
-AnyObjective = Annotated[MaskedLM | NextSentence, Field(discriminator="kind")]
+AnyObjective = Annotated[MaskedLM | NextSentence | SentenceOrder, Field(discriminator="kind")]
 
 
 class Size(Spec):

@@ -1,7 +1,8 @@
 """What `sentence-transformers` keeps beside a model: modules.json, the pooling, the normalisation, the length limit."""
 
 import json
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ MODE_FLAGS: dict[TokenPooling, str] = {
     "mean": "pooling_mode_mean_tokens",
     "max": "pooling_mode_max_tokens",
 }
-LIMITS = "sentence_bert_config.json"
+LIMITS, PROMPTS = "sentence_bert_config.json", "config_sentence_transformers.json"
 KNOWN_MODULES = ("Transformer", "Pooling", "Normalize")
 
 
@@ -23,6 +24,13 @@ KNOWN_MODULES = ("Transformer", "Pooling", "Normalize")
 class SentenceSettings:
     pooling: Pooling
     max_length: int | None = None
+    prompts: Mapping[str, str] = field(default_factory=dict)
+    default_prompt: str | None = None
+
+    @property
+    def prompt(self) -> str:
+        """What is put before every text."""
+        return self.prompts[self.default_prompt] if self.default_prompt else ""
 
 
 def read_sentence_settings(folder: Path) -> SentenceSettings | None:
@@ -39,7 +47,8 @@ def read_sentence_settings(folder: Path) -> SentenceSettings | None:
     pooling = Pooling(tokens="mean")
     if "Pooling" in paths:
         pooling = _pooling(folder / paths["Pooling"] / "config.json")
-    return SentenceSettings(pooling.replace(normalize="Normalize" in paths), _limit(folder / LIMITS))
+    prompts, default = _prompts(folder / PROMPTS)
+    return SentenceSettings(pooling.replace(normalize="Normalize" in paths), _limit(folder / LIMITS), prompts, default)
 
 
 def write_sentence_settings(folder: Path, settings: SentenceSettings, width: int) -> str | None:
@@ -59,6 +68,8 @@ def write_sentence_settings(folder: Path, settings: SentenceSettings, width: int
         "1_Pooling/config.json": {"word_embedding_dimension": width, **flags},
         LIMITS: {"max_seq_length": settings.max_length, "do_lower_case": False},
     }
+    if settings.prompts:
+        files[PROMPTS] = {"prompts": dict(settings.prompts), "default_prompt_name": settings.default_prompt}
     for name, content in files.items():
         (folder / name).parent.mkdir(exist_ok=True)
         (folder / name).write_text(json.dumps(content, indent=2) + "\n", "utf-8")
@@ -88,8 +99,18 @@ def _limit(path: Path) -> int | None:
     return limit
 
 
+def _prompts(path: Path) -> tuple[dict[str, str], str | None]:
+    settings = read_json(path) if path.exists() else {}
+    prompts, default = settings.get("prompts") or {}, settings.get("default_prompt_name")
+    if not isinstance(prompts, dict) or (default is not None and default not in prompts):
+        raise FolderError(f"the default prompt {default!r} is not among the prompts", where=str(path))
+    return {str(name): str(text) for name, text in prompts.items()}, default
+
+
 def _pooling(path: Path) -> Pooling:
     config = read_json(path)
+    if config.get("include_prompt") is False:
+        raise FolderError("include_prompt is off, which is not supported here", where=str(path))
     if mode := config.get("pooling_mode"):
         chosen = [mode] if isinstance(mode, str) else list(mode)
     else:

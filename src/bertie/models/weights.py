@@ -37,7 +37,10 @@ def write_weights(folder: Path, tensors: dict[str, Tensor]) -> None:
     temporary = folder / f".{SINGLE}.part"
     plain = {name: tensor.detach().contiguous() for name, tensor in tensors.items()}
     try:
+        temporary.touch()
+        mode = temporary.stat().st_mode  # as the user's umask says; safetensors makes files for their owner alone
         save_file(plain, temporary, metadata={"format": "pt"})
+        temporary.chmod(mode)
         with temporary.open("rb") as file:
             os.fsync(file.fileno())
         temporary.replace(folder / SINGLE)

@@ -5,6 +5,7 @@ from typing import Literal
 
 import torch
 import torch.nn.functional as F
+from pydantic import StrictInt
 from torch import Tensor, nn
 
 from bertie.batch import Ragged
@@ -64,7 +65,7 @@ class Pooling(Spec):
     embeddings, 0, to the last, or backwards from -1."""
 
     tokens: TokenPooling = "mean"
-    layers: Literal["last", "sum4", "concat4"] | int = "last"
+    layers: Literal["last", "sum4", "concat4"] | StrictInt = "last"
     normalize: bool = False
 
     def __call__(self, states: Ragged, layers: tuple[Tensor, ...]) -> Tensor:

@@ -17,7 +17,7 @@ from bertie.text.files import TextReader, TextRecord, TextSource
 
 # Enough texts for an encoder to sort by length; few enough that a kill costs little.
 CHUNK_TEXTS = 2048
-CHUNK_CHARACTERS = 300_000
+CHUNK_CHARACTERS = 100_000
 
 
 class Encoding(Protocol):

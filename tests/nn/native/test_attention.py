@@ -79,6 +79,26 @@ def test_steps_back_where_it_is_not_made_for(lengths: list[int], width: int, dty
         assert attend(q, q, q, Layout.within(side(lengths))) is None
 
 
+@needs_kernel
+@pytest.mark.parametrize("spoilt", [float("nan"), 1e30])
+def test_what_is_not_finite_stays_so(spoilt: float) -> None:
+    q = states(6, 1, 16)
+    q[2] = spoilt
+    with torch.inference_mode():
+        found = attend(q, q, q, Layout.within(side([6])))
+    assert found is not None
+    assert not found[2].isfinite().any()
+
+
+def test_lengths_that_do_not_fit_the_states_are_never_walked() -> None:
+    q = states(6, 1, 16)
+    with torch.inference_mode():
+        assert attend(q, q, q, Layout.within(side([7]))) is None
+        assert attend(q, q[:, :, :8], q, Layout.within(side([6]))) is None
+        short = Ragged(torch.arange(6), torch.tensor([6], dtype=torch.int32))
+        assert attend(q, q, q, Layout.within(Side(short))) is None
+
+
 def test_never_with_gradients_or_another_visibility() -> None:
     layout = Layout.within(side([6]))
     q = states(6, 1, 16).requires_grad_()

@@ -38,3 +38,19 @@ def test_never_with_gradients() -> None:
     part = DenseSpec(inner=8).build(4)
     part(torch.randn(3, 4)).sum().backward()
     assert part.up.bias.grad is not None
+
+
+class Doubled(nn.Linear):
+    def forward(self, input: torch.Tensor) -> torch.Tensor:
+        return 2 * super().forward(input)
+
+
+def test_never_past_what_the_layer_itself_does() -> None:
+    """A subclass, a hook and autocast change the result or its type: torch must do those."""
+    states, hooked = torch.randn(5, 4), nn.Linear(4, 8)
+    hooked.register_forward_hook(lambda part, given, result: result * 0)
+    with torch.inference_mode():
+        assert linear_gelu(Doubled(4, 8), states) is None
+        assert linear_gelu(hooked, states) is None
+        with torch.autocast("cpu", torch.bfloat16):
+            assert linear_gelu(nn.Linear(4, 8), states) is None

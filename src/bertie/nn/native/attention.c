@@ -78,7 +78,7 @@ static void score(const float *queries, const float *turned, float *scores, long
 
 /* One row of scores becomes weights; what stands behind the last key becomes zero. Returns 1 / their sum. */
 static float normalise(float *scores, long length, long stride) {
-    for (long key = length; key < stride; key++) scores[key] = -INFINITY;
+    for (long key = length; key < stride; key++) scores[key] = -1e30f;
     vec high = load(scores);
     for (long key = LANES; key < stride; key += LANES) {
         vec next = load(scores + key);
@@ -89,9 +89,9 @@ static float normalise(float *scores, long length, long stride) {
     for (int lane = 1; lane < LANES; lane++) highest = high[lane] > highest ? high[lane] : highest;
     vec total = all(0.0f);
     for (long key = 0; key < stride; key += LANES) {
-        vec weight = exponential(load(scores + key) - highest);
+        vec score = load(scores + key), weight = exponential(score - highest);
         store(scores + key, weight);
-        total += weight;
+        total += weight + (score - score); /* a score that is not finite must not go unseen */
     }
     float sum = 0.0f;
     for (int lane = 0; lane < LANES; lane++) sum += total[lane];

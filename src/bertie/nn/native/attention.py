@@ -10,6 +10,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+from bertie.batch import Ragged
 from bertie.nn.layout import Layout
 from bertie.nn.native.library import load_library
 
@@ -51,8 +52,11 @@ def attend(query: Tensor, key: Tensor, value: Tensor, layout: Layout) -> Tensor 
     rows, keys = layout.query.rows, layout.key.rows
     states = (query, key, value)
     _, num_heads, width = query.shape
-    # Short of the whole: a kernel is only compiled for who needs it.
     if torch.is_grad_enabled() or keys.longest > LONGEST or not all(_fits(state) for state in states):
+        return None
+    if key.shape != value.shape or key.shape[1:] != query.shape[1:] or rows.num_rows != keys.num_rows:
+        return None
+    if not (_covers(rows, query) and _covers(keys, key)):
         return None
     library = kernel()
     if library is None or width % library.lanes() or not keys.lengths.all():
@@ -68,6 +72,13 @@ def attend(query: Tensor, key: Tensor, value: Tensor, layout: Layout) -> Tensor 
         torch.get_num_threads(),
     )
     return None if failed else out
+
+
+def _covers(rows: Ragged, states: Tensor) -> bool:
+    """The kernel walks by these lengths: they must be what they are taken for, and end where the states end."""
+    lengths = rows.lengths
+    plain = lengths.dtype == torch.int64 and lengths.device.type == "cpu" and lengths.is_contiguous()
+    return plain and min(rows.sizes, default=0) >= 0 and sum(rows.sizes) == len(states)
 
 
 def _fits(state: Tensor) -> bool:

@@ -34,8 +34,14 @@ def kernel() -> ctypes.CDLL | None:
 
 def linear_gelu(linear: nn.Linear, states: Tensor) -> Tensor | None:
     """gelu(linear(states)), or None where torch should do it."""
-    plain = states.dtype == linear.weight.dtype == torch.float32 and states.device.type == "cpu"
-    if torch.is_grad_enabled() or not plain or linear.bias is None or (library := kernel()) is None:
+    # Nothing may be passed over: not a subclass's own forward, a hook, or another type of number under autocast.
+    plain = type(linear) is nn.Linear and not (linear._forward_hooks or linear._forward_pre_hooks)
+    if torch.is_grad_enabled() or torch.is_autocast_enabled("cpu") or not plain or linear.bias is None:
+        return None
+    tensors = (states, linear.weight, linear.bias)
+    if not all(tensor.dtype == torch.float32 and tensor.device.type == "cpu" for tensor in tensors):
+        return None
+    if (library := kernel()) is None:
         return None
     hidden = F.linear(states, linear.weight)
     bias = linear.bias.contiguous()

@@ -30,22 +30,25 @@ def load_library(source: Path, check: str) -> ctypes.CDLL | None:
         refused = library.with_suffix(".refused")
         if refused.exists():
             return None
-        if not library.exists() and not _compile(compiler, source, library, check):
-            refused.touch()
+        if not library.exists() and not _compile(compiler, source, library, check, refused):
             return None
         return ctypes.CDLL(str(library))
     except (OSError, subprocess.SubprocessError):
         return None
 
 
-def _compile(compiler: str, source: Path, library: Path, check: str) -> bool:
+def _compile(compiler: str, source: Path, library: Path, check: str, refused: Path) -> bool:
+    """A library that compiles but fails its check is not tried again; a failed compilation may be a full disk."""
     library.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=library.parent) as folder:
         built = Path(folder) / library.name
         command = [compiler, *FLAGS, "-o", str(built), str(source), "-lm"]
-        for step in (command, [sys.executable, "-c", check, str(built)]):
-            if subprocess.run(step, capture_output=True, timeout=TIME_LIMIT, check=False).returncode:
-                return False
+        if subprocess.run(command, capture_output=True, timeout=TIME_LIMIT, check=False).returncode:
+            return False
+        checked = [sys.executable, "-c", check, str(built)]
+        if subprocess.run(checked, capture_output=True, timeout=TIME_LIMIT, check=False).returncode:
+            refused.touch()
+            return False
         built.replace(library)
     return True
 

@@ -1,0 +1,60 @@
+"""Held-out batches enter, figures leave: losses, accuracies, perplexity, beside what predicting by frequency costs."""
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+
+from bertie.batch import Batch
+from bertie.data.samples.source import Documents
+from bertie.models.model import Model
+from bertie.train.loop import total
+
+TARGETS = "masked_targets"
+LOSS = "masked_lm"
+COUNTED = 5_000_000  # tokens that tell the frequencies; more would change nothing
+
+
+class Evaluation:
+    """`evaluation(model)` gives figures by name; `baseline` is what a model that knows only frequencies would get."""
+
+    def __init__(self, batches: Sequence[Batch], frequencies: np.ndarray):
+        self.batches = batches
+        self.baseline = unigram_figures(batches, frequencies)
+
+    def __call__(self, model: Model) -> dict[str, float]:
+        was_training = model.training
+        model.eval()
+        with torch.inference_mode():
+            report = total([model.loss(batch) for batch in self.batches])
+        model.train(was_training)
+        figures = {"loss": float(report.loss()), **report.means()}
+        if LOSS in figures:
+            figures["perplexity"] = math.exp(min(figures[LOSS], 700.0))
+        return {**figures, **self.baseline}
+
+    @staticmethod
+    def beats_baseline(figures: dict[str, float]) -> bool:
+        """True also where there is no such baseline."""
+        return figures.get(LOSS, -math.inf) < figures.get("unigram_loss", math.inf)
+
+
+def token_frequencies(documents: Documents, vocab_size: int) -> np.ndarray:
+    """[V] how often each token comes; of a large corpus in documents spread evenly over it."""
+    num_tokens = int(documents.lengths.sum())
+    stride = max(1, num_tokens // COUNTED)
+    counts = np.zeros(vocab_size, np.int64)
+    for number in range(0, documents.num_documents, stride):
+        counts += np.bincount(documents.document(number).ids, minlength=vocab_size)
+    return counts
+
+
+def unigram_figures(batches: Sequence[Batch], frequencies: np.ndarray) -> dict[str, float]:
+    """The loss and accuracy of predicting each hidden token by frequency; a token never seen counts as seen once."""
+    if not batches or TARGETS not in batches[0]:
+        return {}
+    targets = np.concatenate([batch.tensor(TARGETS).numpy() for batch in batches])
+    smoothed = np.maximum(frequencies, 1)
+    losses = np.log(smoothed.sum()) - np.log(smoothed[targets])
+    return {"unigram_loss": float(losses.mean()), "unigram_accuracy": float((targets == frequencies.argmax()).mean())}

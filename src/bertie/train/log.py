@@ -1,0 +1,50 @@
+"""The log of a run: records enter and leave, one JSON object a line. A line that a kill cut short is passed over."""
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Self
+
+FILE = "log.jsonl"
+
+
+class Log:
+    """Appends; what is written is seen at once by whoever follows the file."""
+
+    def __init__(self, folder: Path):
+        self.path = folder / FILE
+
+    def __enter__(self) -> Self:
+        self._file = self.path.open("a+b", buffering=0)
+        if self._file.tell():
+            self._file.seek(-1, 2)
+            if self._file.read(1) != b"\n":
+                self._file.write(b"\n")
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        self._file.close()
+
+    def write(self, record: Mapping[str, Any]) -> None:
+        self._file.write((json.dumps(record) + "\n").encode())
+
+
+def read_log(folder: Path) -> Iterator[dict[str, Any]]:
+    """All records in the order of writing: steps that were done again after a kill are there twice."""
+    try:
+        lines = (folder / FILE).read_text("utf-8", errors="replace").splitlines()
+    except FileNotFoundError:
+        return
+    for line in lines:
+        try:
+            record = json.loads(line)
+        except ValueError:
+            continue
+        if isinstance(record, dict):
+            yield record
+
+
+def last_of_each_step(folder: Path, event: str) -> list[dict[str, Any]]:
+    """The records of an event by step, each step once, as it was done last."""
+    records = {record["step"]: record for record in read_log(folder) if record.get("event") == event}
+    return [records[step] for step in sorted(records)]

@@ -1,0 +1,121 @@
+"""The loop: a model and the batches of each step enter, what each step cost leaves, one after another.
+
+A step is one or more micro-batches. Every loss is divided by its count in the whole step, so that micro-batches are
+exactly one batch. Randomness inside a step comes from (seed, step, rank) alone: a step does not know what came before
+it but through the weights and the optimiser.
+"""
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from bertie.batch import Batch
+from bertie.errors import UserError
+from bertie.models.model import Model
+from bertie.objectives.report import LossReport
+from bertie.train.optimiser import AdamWSpec, clip_gradients, set_rate
+from bertie.train.schedule import AnySchedule
+
+Micros = Sequence[Batch]
+
+
+class NotFiniteError(UserError):
+    """A loss or a gradient is no longer a number."""
+
+    def __init__(self, step: int, what: str):
+        self.step = step  # from 0
+        hint = "the state before that step is kept; try a lower --lr or a longer --warmup in a new run"
+        super().__init__(f"{what} is not finite at step {step + 1:,}", hint=hint)
+
+
+@dataclass(frozen=True)
+class StepResult:
+    step: int  # from 0; it is done
+    report: LossReport  # of the whole step
+    num_tokens: int
+    rate: float  # the learning rate
+    norm: float  # of all gradients, before clipping
+
+
+def train(
+    model: Model,
+    batches: Callable[[int], Micros],
+    optimiser: torch.optim.Optimizer,
+    adamw: AdamWSpec,
+    schedule: AnySchedule,
+    *,
+    num_steps: int,
+    first_step: int = 0,
+    seed: int = 0,
+    rank: int = 0,
+) -> Iterator[StepResult]:
+    """Takes one step each time that a result is asked for. Whoever asks may look, save or stop in between."""
+    for step in range(first_step, num_steps):
+        model.train()
+        rate = adamw.rate * schedule.factor(step, num_steps)
+        set_rate(optimiser, rate)
+        micros = batches(step)
+        torch.manual_seed(step_seed(seed, step, rank))
+        optimiser.zero_grad()
+        report = accumulate(model, micros)
+        refuse_not_finite(step, report)
+        norm = float(clip_gradients(model, adamw.clip))
+        if not math.isfinite(norm):
+            raise NotFiniteError(step, "the gradient")
+        optimiser.step()
+        model.after_step()
+        num_tokens = sum(len(micro.tensor("tokens")) for micro in micros)
+        yield StepResult(step, report, num_tokens, rate, norm)
+
+
+def accumulate(model: Model, micros: Micros) -> LossReport:
+    """Adds the gradients of a whole step, and returns its report."""
+    counts = known_counts(model, micros)
+    # Who cannot tell the counts beforehand pays with memory: all graphs then live until the last count is known.
+    ahead = [model.loss(micro) for micro in micros] if counts is None else []
+    if counts is None:
+        counts = {name: figure.count for name, figure in total(ahead).losses.items()}
+    reports = []
+    for number, micro in enumerate(micros):
+        report = ahead[number] if ahead else model.loss(micro)
+        loss = report.loss(counts)
+        auxiliary = model.auxiliary_loss() if number == len(micros) - 1 else None  # once a step
+        (loss if auxiliary is None else loss + auxiliary).backward()
+        reports.append(report.detached())
+    return total(reports)
+
+
+def known_counts(model: Model, micros: Micros) -> Mapping[str, Tensor] | None:
+    """The counts of a step's losses, where every objective has `counts(batch)`. None where one does not, and for a
+    single micro-batch, whose own counts are all."""
+    askable = [getattr(objective, "counts", None) for objective in model.recipe.objectives]
+    if len(micros) < 2 or not all(askable):
+        return None
+    counts: dict[str, int] = {}
+    for micro in micros:
+        for ask in askable:
+            for name, count in ask(micro).items():  # type: ignore[misc]
+                counts[name] = counts.get(name, 0) + count
+    return {name: torch.tensor(count) for name, count in counts.items()}
+
+
+def total(reports: Sequence[LossReport]) -> LossReport:
+    whole = LossReport()
+    for report in reports:
+        whole = whole + report
+    return whole
+
+
+def refuse_not_finite(step: int, report: LossReport) -> None:
+    for name, figure in report.losses.items():
+        if not math.isfinite(float(figure.sum)):
+            raise NotFiniteError(step, f"the loss {name}")
+
+
+def step_seed(seed: int, step: int, rank: int = 0) -> int:
+    """Seeds of neighbouring steps have nothing in common."""
+    return int(np.random.SeedSequence([seed, step, rank]).generate_state(1, np.uint64)[0])

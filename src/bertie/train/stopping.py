@@ -1,0 +1,47 @@
+"""Ctrl-C and SIGTERM: signals enter, a wish to stop leaves, to be granted between two steps."""
+
+import signal
+import threading
+from types import FrameType
+from typing import Any, Self
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+class Stopped(Exception):  # noqa: N818 - nothing went wrong
+    """A run was asked to stop and did, after it had saved."""
+
+    def __init__(self, signal_number: int, step: int):
+        self.signal_number, self.step = signal_number, step
+        super().__init__(f"stopped by {signal.Signals(signal_number).name} after {step:,} steps")
+
+    @property
+    def exit_code(self) -> int:
+        """What a shell gives a process that a signal ended."""
+        return 128 + self.signal_number
+
+
+class StopSignals:
+    """While it is open, the first signal is only noted; a second one acts as it would have without this."""
+
+    def __init__(self) -> None:
+        self.received: int | None = None
+        self._before: dict[int, Any] = {}
+
+    def __enter__(self) -> Self:
+        # Python tells signals to the main thread alone.
+        if threading.current_thread() is threading.main_thread():
+            self._before = {number: signal.signal(number, self._note) for number in SIGNALS}
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        self._give_back()
+
+    def _note(self, number: int, frame: FrameType | None) -> None:
+        self.received = number
+        self._give_back()
+
+    def _give_back(self) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+        self._before = {}

@@ -1,0 +1,108 @@
+"""Tiny models, and a corpus with planted structure: each document counts upwards through the words."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from bertie.batch import Batch, Sample, collate
+from bertie.data.corpus import Corpus, write_shards
+from bertie.data.shapes import Pairs
+from bertie.data.shards import CorpusDocument
+from bertie.models.model import Model
+from bertie.models.recipe import AnyObjective, Recipe, Size
+from bertie.models.recipes import bert
+from bertie.nn.scoring import DotProductSpec
+from bertie.objectives.masked_lm import MaskedLM
+from bertie.objectives.next_sentence import NextSentence
+from bertie.objectives.objective import Vocabulary
+from bertie.text.tokenizer import Tokenizer, load_tokenizer
+
+NUM_WORDS = 60
+SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+
+
+@pytest.fixture(scope="session")
+def tokenizer(tmp_path_factory: pytest.TempPathFactory) -> Tokenizer:
+    folder = tmp_path_factory.mktemp("vocabulary")
+    pieces = [*SPECIAL, *(f"w{number}" for number in range(NUM_WORDS))]
+    (folder / "vocab.txt").write_text("".join(f"{piece}\n" for piece in pieces))
+    loaded = load_tokenizer(folder)
+    assert loaded is not None
+    return loaded
+
+
+CorpusMaker = Callable[..., Corpus]
+
+
+@pytest.fixture(scope="session")
+def make_corpus(tokenizer: Tokenizer) -> CorpusMaker:
+    """`make_corpus(folder, 200)`: documents of 12 to 24 tokens, each word the one after its neighbour's, in sentences
+    of four. With `topics` a document takes its words from one of ten sets instead."""
+
+    def make(folder: Path, num_documents: int, topics: bool = False, seed: int = 0) -> Corpus:
+        rng = np.random.default_rng(seed)
+        documents = []
+        for number in range(num_documents):
+            length = int(rng.integers(12, 25))
+            begin = int(rng.integers(10)) * 6 if topics else int(rng.integers(NUM_WORDS - length))
+            words = begin + rng.integers(0, 6, length) if topics else np.arange(begin, begin + length)
+            ids = (words + len(SPECIAL)).astype(np.uint16)
+            sentences = np.arange(0, length, 4, dtype=np.uint32)
+            documents.append(CorpusDocument(ids, sentences, np.ones(length, bool), str(number)))
+        write_shards(folder, documents, tokenizer)
+        tokenizer.save(folder / "tokenizer")
+        return Corpus.open(folder, tokenizer)
+
+    return make
+
+
+def tiny_recipe(
+    objectives: Sequence[AnyObjective] = (MaskedLM(samples=Pairs()), NextSentence()),
+    dropout: float = 0.0,
+    width: int = 32,
+    vocab_size: int = NUM_WORDS + len(SPECIAL),
+) -> Recipe:
+    recipe = bert(Size(depth=2, width=width, num_heads=2), vocab_size)
+    encoder, block = recipe.encoder, recipe.encoder.stack.block
+    block = block.replace(
+        mixer=block.mixer.replace(scorer=DotProductSpec(dropout=dropout)),
+        residual=block.residual.replace(dropout=dropout),
+    )
+    encoder = encoder.replace(
+        stack=encoder.stack.replace(block=block),
+        embeddings=encoder.embeddings.replace(dropout=dropout),
+        initial_std=0.15,  # such narrow models learn slowly from smaller weights
+    )
+    return recipe.replace(encoder=encoder, objectives=tuple(objectives))
+
+
+@pytest.fixture(scope="session")
+def recipe() -> Callable[..., Recipe]:
+    return tiny_recipe
+
+
+@pytest.fixture(scope="session")
+def draw_batches() -> Callable[..., list[Batch]]:
+    """`draw_batches(model, [[9, 14], [8]])`: random rows of these lengths, corrupted by the model's objectives."""
+
+    def draw(model: Model, lengths: Sequence[Sequence[int]], seed: int = 0) -> list[Batch]:
+        rng = np.random.default_rng(seed)
+        vocabulary = Vocabulary(model.recipe.vocab_size, mask=4, special=frozenset(range(5)))
+        batches = []
+        for sizes in lengths:
+            samples = []
+            for size in sizes:
+                sample: Sample = {
+                    "tokens": rng.integers(5, vocabulary.size, size),
+                    "segments": (np.arange(size) > size // 2).astype(np.int64),
+                    "partner": np.asarray(rng.integers(0, 2)),
+                }
+                for objective in model.recipe.objectives:
+                    sample = objective.corrupt(sample, vocabulary, rng)
+                samples.append(sample)
+            batches.append(collate(samples))
+        return batches
+
+    return draw
