@@ -53,26 +53,24 @@ def test_masked_tokens(
     choose: Chooser,
 ) -> None:
     corpus = make_corpus(tmp_path / "c", 1000)
-    found = learn(tmp_path / "run", (MaskedLM(samples=Segments(), choose=choose),), corpus, tokenizer, recipe, 300)
+    found = learn(tmp_path / "run", (MaskedLM(samples=Segments(), choose=choose),), corpus, tokenizer, recipe, 200)
     assert found["masked_lm_accuracy"] > 0.9
     assert found["masked_lm"] < 0.3 * found["unigram_loss"]
-    assert found["unigram_accuracy"] < 0.1, "frequency alone must not find it"
+    assert found["unigram_accuracy"] < 0.2, "frequency alone must not find it"
 
 
 def test_next_sentence(
     make_corpus: Callable[..., Corpus], tokenizer: Tokenizer, recipe: Callable[..., Recipe], tmp_path: Path
 ) -> None:
-    corpus = make_corpus(tmp_path / "c", 1000, topics=True)
+    corpus = make_corpus(tmp_path / "c", 1000, "topics")
     objectives = (MaskedLM(samples=Pairs()), NextSentence())
     # One false partner in ten has the same topic by chance, and cannot be told.
-    assert learn(tmp_path / "run", objectives, corpus, tokenizer, recipe, 400)["next_sentence_accuracy"] > 0.9
+    assert learn(tmp_path / "run", objectives, corpus, tokenizer, recipe, 300)["next_sentence_accuracy"] > 0.9
 
 
 def test_sentence_order(
     make_corpus: Callable[..., Corpus], tokenizer: Tokenizer, recipe: Callable[..., Recipe], tmp_path: Path
 ) -> None:
-    corpus = make_corpus(tmp_path / "c", 1000)
+    corpus = make_corpus(tmp_path / "c", 1000, "rising")
     objectives = (MaskedLM(samples=Pairs(order=True)), SentenceOrder())
-    found = learn(tmp_path / "run", objectives, corpus, tokenizer, recipe, 300)
-    assert found["sentence_order_accuracy"] > 0.9
-    assert found["masked_lm_accuracy"] > 0.9
+    assert learn(tmp_path / "run", objectives, corpus, tokenizer, recipe, 200)["sentence_order_accuracy"] > 0.9

@@ -73,7 +73,8 @@ def pretrain(
         with RunLine(steps) as line:
             summary = run_pretraining(out, model, opened, used, options, base=digest, tell=line.tell)
     except Stopped as stopped:
-        console.print(f"Stopped after {stopped.step:,} steps, all saved in {out}; the same command goes on from there.")
+        told = f"Stopped after {stopped.step:,} steps, all saved in {out}; the same command goes on from there."
+        console.print(told, markup=False, highlight=False, soft_wrap=True)
         raise typer.Exit(stopped.exit_code) from None
     for note in summary["notes"]:
         console.print(note, markup=False, highlight=False, soft_wrap=True)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, NoReturn
 
 import pyarrow as pa
+from isal import igzip, isal_zlib
 
 from bertie.errors import InputError
 
@@ -50,7 +51,7 @@ def open_bytes(path: Path) -> BinaryIO:
 def unpack(stream: Any, codec: str | None) -> io.BufferedReader:
     """The bytes inside a compressed stream, or those of a plain one, buffered."""
     if codec == "gzip":
-        stream = gzip.GzipFile(fileobj=stream)
+        stream = igzip.IGzipFile(fileobj=stream)
     elif codec:
         stream = pa.CompressedInputStream(stream, codec)
     return stream if isinstance(stream, io.BufferedReader) else io.BufferedReader(stream, 1 << 16)
@@ -59,7 +60,7 @@ def unpack(stream: Any, codec: str | None) -> io.BufferedReader:
 def read_or_refuse(read: Callable[[], bytes], name: str, line: int) -> bytes:
     try:
         return read()
-    except (EOFError, zlib.error, gzip.BadGzipFile, pa.ArrowException) as error:
+    except (EOFError, isal_zlib.IsalError, zlib.error, gzip.BadGzipFile, pa.ArrowException) as error:
         reason: Exception = error
     except OSError as error:
         if error.errno is not None:  # None is how pyarrow reports a stream that it cannot unpack

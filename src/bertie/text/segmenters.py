@@ -11,8 +11,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
-import rjieba
-
 from bertie.errors import InputError, SpecError
 from bertie.text.lines import Lines, open_bytes
 
@@ -70,6 +68,8 @@ class JiebaSegmenter:
 
     @cached_property
     def _native(self) -> Any:
+        import rjieba  # a tenth of a second, which text without ideographs should not cost
+
         native = rjieba.Jieba()
         for word, frequency in self.entries:
             native.add_word(word, frequency, None)

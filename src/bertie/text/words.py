@@ -11,6 +11,7 @@ import re
 import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -30,7 +31,8 @@ _PUNCTUATION = r"!-/:-@\[-`{-~\u2010-\u2027\u3001-\u3003\u3008-\u3011\u3014-\u30
 _PUNCTUATION += r"\uff01-\uff03\uff05-\uff0a\uff0c-\uff0f\uff1a\uff1b\uff1f\uff20"
 _EDGE = re.compile(rf"[ \t\n\r\u3000{IDEOGRAPHS}{_PUNCTUATION}]")
 _MARKED = (*range(0x300, 0x20000), *range(0xE0100, 0xE01F0))  # the planes that have combining marks
-_MARKS = frozenset(mark for mark in map(chr, _MARKED) if unicodedata.category(mark).startswith("M"))
+# The first bytes in UTF-8 that an ideograph can have: looking for bytes is many times faster than matching a class.
+_FIRST_BYTES = tuple(bytes([byte]) for byte in (*range(0xE3, 0xEA), 0xEF, 0xF0))
 
 _OTHER, _PURE, _MIXED = 0, 1, 2  # left to the pieces; ideographs alone; with Latin letters or digits: "IC卡"
 _scripts: dict[str, int] = {}
@@ -67,13 +69,23 @@ def chunk_all(sentences: Iterable[str], segmenter: Segmenter | None) -> Chunks:
     counts: list[int] = []
     for sentence in sentences:
         before = len(texts)
-        if segmenter is not None and not sentence.isascii() and _IDEOGRAPH.search(sentence):
+        if segmenter is not None and not sentence.isascii() and _has_ideographs(sentence):
             _add_chunks(sentence, segmenter.cut(sentence), texts, flags)
         elif sentence:
             texts.append(sentence)
             flags.append(0)
         counts.append(len(texts) - before)
     return Chunks(texts, np.frombuffer(bytes(flags), dtype=np.bool_), np.array(counts, dtype=np.int64))
+
+
+def _has_ideographs(sentence: str) -> bool:
+    encoded = sentence.encode("utf-8", "surrogatepass")
+    return any(byte in encoded for byte in _FIRST_BYTES) and _IDEOGRAPH.search(sentence) is not None
+
+
+@cache
+def _marks() -> frozenset[str]:
+    return frozenset(mark for mark in map(chr, _MARKED) if unicodedata.category(mark).startswith("M"))
 
 
 def keeps_chunks(tokenizer: Tokenizer) -> bool:
@@ -92,7 +104,7 @@ def _add_chunks(sentence: str, words: list[str], texts: list[str], flags: bytear
 
     A word of one ideograph stays in the run: its token begins a word and ends it without help.
     """
-    marked = not _MARKS.isdisjoint(sentence)
+    marked = not _marks().isdisjoint(sentence)
     run = place = 0  # where the open run began, and where the next word begins
     for word in words:
         start, place = place, place + len(word)
@@ -129,4 +141,4 @@ def _stands_alone(sentence: str, start: int, end: int) -> bool:
         return True
     if _LATIN.match(sentence[end - 1]) and not _EDGE.match(sentence[end]):
         return False
-    return sentence[end] not in _MARKS
+    return sentence[end] not in _marks()

@@ -1,0 +1,60 @@
+"""Evaluation: figures over the whole, the baseline of frequencies, and that measuring changes nothing."""
+
+import math
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from bertie.batch import Batch
+from bertie.data.corpus import Corpus
+from bertie.models.model import Model
+from bertie.models.recipe import Recipe
+from bertie.train.evaluation import Evaluation, token_frequencies, unigram_figures
+from bertie.train.held_out import CorpusPart
+
+Draw = Callable[..., list[Batch]]
+
+
+def test_figures_are_of_all_batches_together(recipe: Callable[..., Recipe], draw_batches: Draw) -> None:
+    model = Model.new(recipe(dropout=0.3)).train()
+    parts, whole = draw_batches(model, [[30, 9], [8]]), draw_batches(model, [[30, 9, 8]])
+    frequencies = np.ones(model.recipe.vocab_size, np.int64)
+    split, joined = Evaluation(parts, frequencies)(model), Evaluation(whole, frequencies)(model)
+    assert split == pytest.approx(joined, rel=1e-4)
+    assert split["perplexity"] == pytest.approx(math.exp(split["masked_lm"]))
+    assert split["loss"] == pytest.approx(split["masked_lm"] + split["next_sentence"], rel=1e-5)
+    assert model.training, "it goes on as it was"
+
+
+def test_measuring_draws_nothing(recipe: Callable[..., Recipe], draw_batches: Draw) -> None:
+    model = Model.new(recipe(dropout=0.3)).train()
+    evaluation = Evaluation(draw_batches(model, [[20]]), np.ones(65, np.int64))
+    state = torch.get_rng_state()
+    assert evaluation(model) == evaluation(model)
+    assert torch.equal(state, torch.get_rng_state())
+
+
+def test_the_baseline_is_the_cross_entropy_of_the_frequencies() -> None:
+    batches = [Batch({"masked_targets": torch.tensor([5, 5, 6])}), Batch({"masked_targets": torch.tensor([7])})]
+    frequencies = np.array([0, 0, 0, 0, 0, 60, 30, 0])
+    figures = unigram_figures(batches, frequencies)
+    total = 60 + 30 + 6  # what never came counts as once
+    expected = -(2 * math.log(60 / total) + math.log(30 / total) + math.log(1 / total)) / 4
+    assert figures == pytest.approx({"unigram_loss": expected, "unigram_accuracy": 0.5})
+
+
+def test_without_hidden_tokens_there_is_no_baseline() -> None:
+    assert unigram_figures([Batch({"partner": torch.tensor([1])})], np.ones(3)) == {}
+    assert Evaluation.beats_baseline({"sentence_order": 0.7})
+    assert not Evaluation.beats_baseline({"masked_lm": 2.0, "unigram_loss": 2.0})
+    assert not Evaluation.beats_baseline({"masked_lm": math.nan, "unigram_loss": 2.0})
+
+
+def test_frequencies_are_of_the_given_documents(make_corpus: Callable[..., Corpus], tmp_path: Path) -> None:
+    corpus = make_corpus(tmp_path, 6)
+    counts = token_frequencies(CorpusPart(corpus, np.array([1, 4])), 65)
+    ids = np.concatenate([corpus.document(1).ids, corpus.document(4).ids])
+    assert counts.tolist() == np.bincount(ids, minlength=65).tolist()
