@@ -55,10 +55,20 @@ VERBS = {
         "Show the machine and how fast each precision runs on it.",
         "bertie machine --json",
     ),
+    "pretrain": Verb(
+        "bertie.cli.pretrain:pretrain",
+        "Train a model on a corpus; run it again to go on.",
+        "bertie pretrain --recipe bert --size mini --corpus my-corpus --steps 2000 --out my-run",
+    ),
     "recipes": Verb(
         "bertie.cli.recipes:recipes",
         "List the recipes and their sizes.",
         "bertie recipes",
+    ),
+    "runs": Verb(
+        "bertie.cli.runs:runs",
+        "List runs and draw their curves.",
+        "bertie runs show my-run",
     ),
     "vocab": Verb(
         "bertie.cli.vocab:vocab",

@@ -51,6 +51,9 @@ class MaskedLM(Objective):
     def ties(self) -> Mapping[str, str]:
         return {"weight": "embeddings.tables.tokens.weight"} if self.tied else {}
 
+    def counts(self, batch: Batch) -> Mapping[str, int]:
+        return {"masked_lm": len(batch.tensor("masked_targets"))}
+
     def loss(self, owned: nn.Module, encoder: Encoder, batch: Batch) -> LossReport:
         states = encoder(batch).states.values
         logits = owned(states[batch.tensor("masked")])  # [P, V]: the vocabulary only where something is predicted

@@ -1,5 +1,6 @@
 """Next-sentence prediction: is the second stretch the true neighbour of the first? BERT, section 3.1, task 2."""
 
+from collections.abc import Mapping
 from typing import Literal
 
 import torch.nn.functional as F
@@ -22,6 +23,9 @@ class NextSentence(Objective):
 
     def build(self, encoder: EncoderSpec, vocabulary: Vocabulary) -> Classifier:
         return initialised(Classifier(encoder.width, 2), encoder.initial_std)
+
+    def counts(self, batch: Batch) -> Mapping[str, int]:
+        return {"next_sentence": len(batch.tensor("partner"))}
 
     def loss(self, owned: nn.Module, encoder: Encoder, batch: Batch) -> LossReport:
         logits = owned(encoder.pool(encoder(batch).states))
