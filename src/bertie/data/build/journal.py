@@ -1,0 +1,138 @@
+"""What a build has finished. Enters: one note after each finished piece of work. Leaves: a file of JSON lines that
+survives a kill at any moment, and the lock that keeps a second build out of the folder."""
+
+import fcntl
+import json
+import os
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, BinaryIO, Self
+
+from bertie.data.manifest import sync_folder
+from bertie.errors import UserError
+
+FOLDER = ".build"
+FILE = "journal.jsonl"
+INPUT = "input"  # standard input, copied
+VERSION = 1
+
+
+class Journal:
+    """Notes by stage and part. The first line holds the settings: a build under other ones must not continue this."""
+
+    def __init__(self, corpus: Path):
+        self.corpus, self.folder = corpus, corpus / FOLDER
+        self.notes: dict[tuple[str, str], dict[str, Any]] = {}
+        self._made_corpus = False
+        self._lock: BinaryIO | None = None
+        self._file: BinaryIO | None = None
+
+    def __enter__(self) -> Self:
+        self._made_corpus = not self.corpus.exists()
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self._lock = (self.folder / "lock").open("ab")
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            self._lock.close()
+            what = "another build is writing this folder"
+            raise UserError(what, where=str(self.corpus), hint="wait for it, or stop it first") from None
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        for file in (self._file, self._lock):
+            if file is not None:
+                file.close()
+        if self.folder.is_dir() and not (self.folder / FILE).exists():
+            self.remove()
+            if self._made_corpus and not any(self.corpus.iterdir()):
+                self.corpus.rmdir()
+
+    def start(self, settings: Mapping[str, Any]) -> None:
+        """Reads what was done. Settings that changed since are refused, with what differs."""
+        path = self.folder / FILE
+        kept = self._read(path)
+        if kept is not None:
+            self._refuse_other(kept, json.loads(json.dumps(settings)))
+        else:
+            self.clear(keep=INPUT)
+        self._file = path.open("ab", buffering=0)
+        if kept is None:
+            self._write({"version": VERSION, "settings": settings})
+            sync_folder(self.folder)
+
+    def exists(self) -> bool:
+        return (self.folder / FILE).exists()
+
+    def done(self, stage: str, part: str) -> dict[str, Any] | None:
+        return self.notes.get((stage, part))
+
+    def finished(self, stage: str) -> list[tuple[str, dict[str, Any]]]:
+        """The notes of a stage in the order of the parts."""
+        return sorted((part, note) for (of, part), note in self.notes.items() if of == stage)
+
+    def note(self, stage: str, part: str, facts: Mapping[str, Any]) -> None:
+        self._write({"stage": stage, "part": part, "facts": facts})
+        self.notes[stage, part] = dict(facts)
+
+    def clear(self, keep: str | None = None) -> None:
+        """Forgets everything but the lock and the folder `keep`."""
+        (self.folder / FILE).unlink(missing_ok=True)
+        self.notes.clear()
+        for path in self.folder.iterdir():
+            if path.is_dir() and path.name != keep:
+                shutil.rmtree(path)
+
+    def remove(self) -> None:
+        """The build is over. The journal outlives the files it speaks of, so that a kill leaves nothing unnamed."""
+        for path in self.folder.iterdir():
+            if path.is_dir():
+                shutil.rmtree(path)
+        (self.folder / FILE).unlink(missing_ok=True)
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def _read(self, path: Path) -> dict[str, Any] | None:
+        """The settings and, into `notes`, what was done. A last line that was cut by a kill never happened."""
+        try:
+            content = path.read_bytes()
+        except FileNotFoundError:
+            return None
+        whole = content[: content.rfind(b"\n") + 1]
+        if len(whole) != len(content):
+            os.truncate(path, len(whole))
+        lines = [json.loads(line) for line in whole.splitlines()]
+        if not lines or lines[0].get("version") != VERSION:
+            return None
+        for line in lines[1:]:
+            self.notes[line["stage"], line["part"]] = line["facts"]
+        settings: dict[str, Any] = lines[0]["settings"]
+        return settings
+
+    def _write(self, line: Mapping[str, Any]) -> None:
+        assert self._file is not None, "start comes first"
+        content = (json.dumps(line, ensure_ascii=False, separators=(",", ":")) + "\n").encode()
+        end = self._file.seek(0, os.SEEK_END)
+        try:
+            if self._file.write(content) != len(content):
+                raise OSError(28, os.strerror(28))
+            os.fsync(self._file.fileno())
+        except OSError:
+            self._file.truncate(end)  # half a line would be glued to the next one
+            raise
+
+    def _refuse_other(self, kept: dict[str, Any], now: dict[str, Any]) -> None:
+        names = [name for name in dict.fromkeys([*kept, *now]) if kept.get(name) != now.get(name)]
+        if names:
+            changes = "; ".join(
+                f"{name} was {shown(kept.get(name))} and is now {shown(now.get(name))}" for name in names
+            )
+            hint = "give what it was begun with, or --restart to begin anew"
+            raise UserError(
+                f"the unfinished build here was begun otherwise: {changes}", where=str(self.corpus), hint=hint
+            )
+
+
+def shown(value: Any) -> str:
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= 80 else text[:77] + "..."
