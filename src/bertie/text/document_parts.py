@@ -103,16 +103,24 @@ LineReader = Callable[[Lines, TextSource], Iterator[Document]]
 def _read_paragraphs(lines: Lines, source: TextSource) -> Iterator[Document]:
     """A blank line ends a document."""
     gathered: list[str] = []
-    first = 0
+    first = size = 0
     for line in lines:
         if not line.isspace():
             first = first or lines.number
+            size = _bounded(size + len(line), source, first)
             gathered.append(line)
         elif gathered:
             yield _untitled("".join(gathered), source, first)
-            gathered, first = [], 0
+            gathered, first, size = [], 0, 0
     if gathered:
         yield _untitled("".join(gathered), source, first)
+
+
+def _bounded(size: int, source: TextSource, first: int) -> int:
+    """Every later step holds a whole document in memory, many times over."""
+    if size > source.max_line_bytes:
+        refuse_long(source.name, first, source.max_line_bytes, "the document (should each line be one?) is")
+    return size
 
 
 def _read_each_line(lines: Lines, source: TextSource) -> Iterator[Document]:
@@ -121,7 +129,11 @@ def _read_each_line(lines: Lines, source: TextSource) -> Iterator[Document]:
 
 
 def _read_file(lines: Lines, source: TextSource) -> Iterator[Document]:
-    yield Document("".join(lines), source.name, f"{source.name}:1")
+    gathered, size = [], 0
+    for line in lines:
+        size = _bounded(size + len(line), source, 1)
+        gathered.append(line)
+    yield Document("".join(gathered), source.name, f"{source.name}:1")
 
 
 def _read_jsonl(lines: Lines, source: TextSource) -> Iterator[Document]:
