@@ -231,3 +231,12 @@ def test_what_is_kept_for_add_fits_into_the_disk_that_is_allowed(
     report = build_corpus(tmp_path / "c", [write_documents(random_documents(0, 300, 200))], tokenizer)
     used = sum(path.stat().st_size for path in (tmp_path / "c").glob("s*"))
     assert used <= 1.1 * report.manifest.counts["bytes read"]
+
+
+def test_a_restart_with_input_that_cannot_be_read_costs_nothing(
+    tmp_path: Path, tokenizer: Tokenizer, write_documents: Callable[..., Path]
+) -> None:
+    build_corpus(tmp_path / "c", [write_documents(["the cat sat"])], tokenizer)
+    with pytest.raises(UserError, match="missing"):
+        build_corpus(tmp_path / "c", [tmp_path / "missing.txt"], tokenizer, restart=True)
+    assert Corpus.open(tmp_path / "c").num_documents == 1

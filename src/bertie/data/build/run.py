@@ -29,7 +29,9 @@ from bertie.text.tokenizer import Tokenizer
 
 SIGN, TOKENISE = "signatures", "tokens"
 TOKENIZER_FOLDER = "tokenizer"
-SURELY_SHARED = 32 << 20  # bytes of text that are work for every worker; a small input may be done sooner than they start
+SURELY_SHARED = (
+    32 << 20
+)  # bytes of text that are work for every worker; a small input may be done sooner than they start
 # Of the text in UTF-8; what is kept for `add` must fit in beside the shards. Small corpora may have this much at least.
 DISK_SHARE, SMALL = 1.1, 1 << 20
 
@@ -70,9 +72,7 @@ def build_corpus(
     source = Source(tuple(map(str, sources)), reading)
     run = _Run(target, source, tokenizer, options or BuildOptions(), num_workers, progress)
     with writing(target), Journal(target) as journal:
-        if restart:
-            (target / FILE).unlink(missing_ok=True)
-        elif (target / FILE).exists() and not journal.exists():
+        if not restart and (target / FILE).exists() and not journal.exists():
             hint = "bertie corpus add puts more text into it; --restart builds it anew"
             raise UserError("there is a finished corpus here already", where=str(target), hint=hint)
         return run.go(journal, restart)
@@ -127,17 +127,20 @@ class _Run:
         self.notices: list[str] = []
 
     def go(self, journal: Journal, restart: bool) -> BuildReport:
-        before = Manifest.read(self.folder) if (self.folder / FILE).exists() else None
+        before = Manifest.read(self.folder) if (self.folder / FILE).exists() and not restart else None
         tools = self._tools()
         if restart:
             journal.clear()
         with Pool(self.num_workers) as pool:
             if text_bytes(self.source.names) > SURELY_SHARED:
                 pool.warm_up()
+            # The input is read through before anything old is given up: a mistake in it must not cost a corpus.
+            self.slices = self.source.slices(journal.folder / INPUT, self.notices)
+            if restart:
+                (self.folder / FILE).unlink(missing_ok=True)
             return self._stages(journal, pool, before, tools)
 
     def _stages(self, journal: Journal, pool: Pool, before: Manifest | None, tools: dict[str, str]) -> BuildReport:
-        self.slices = self.source.slices(journal.folder / INPUT, self.notices)
         journal.start(self._settings(tools))
         if journal.done("begin", "layer") is None:
             journal.note("begin", "layer", {"number": len(before.layers) if before else 0})
