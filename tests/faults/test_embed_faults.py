@@ -22,6 +22,8 @@ from bertie.search.vector_files import VectorFile
 
 # A process of its own, because it will be killed. Vectors depend on the text alone; each chunk takes a moment.
 SCRIPT = """
+import signal
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a runner in the background hands on that it is ignored
 import sys, time, zlib
 from types import SimpleNamespace
 import numpy as np
