@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from bertie.batch import Batch
 from bertie.errors import SpecError
+from bertie.nn.dropout import Dropout
 from bertie.spec import Spec
 
 
@@ -36,7 +37,7 @@ class Embeddings(nn.Module):
         super().__init__()
         self.tables = nn.ModuleDict(tables)
         self.norm = norm
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
 
     def forward(self, batch: Batch) -> Tensor:
         tables = cast(Iterable[Table], self.tables.values())

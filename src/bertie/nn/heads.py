@@ -6,6 +6,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from bertie.nn.native.cross_entropy import linear_cross_entropy
+
 
 class VocabularyHead(nn.Module):
     """A transform, then one logit a vocabulary entry. Tied: the weight is the token table's, set by the model."""
@@ -21,7 +23,19 @@ class VocabularyHead(nn.Module):
 
     def forward(self, states: Tensor) -> Tensor:
         """[P, H] -> [P, V]"""
-        return F.linear(self.norm(self.activation(self.dense(states))), self.weight, self.bias)
+        return F.linear(self.transform(states), self.weight, self.bias)
+
+    def transform(self, states: Tensor) -> Tensor:
+        """[P, H] -> [P, H]"""
+        return self.norm(self.activation(self.dense(states)))
+
+    def loss(self, states: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
+        """[P, H], [P] -> the cross entropy [P], and 1 where the target was the first choice [P]."""
+        states = self.transform(states)
+        if (native := linear_cross_entropy(states, self.weight, self.bias, targets)) is not None:
+            return native
+        logits = F.linear(states, self.weight, self.bias)
+        return F.cross_entropy(logits, targets, reduction="none"), (logits.detach().argmax(-1) == targets).float()
 
 
 class Classifier(nn.Module):

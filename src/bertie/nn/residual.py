@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 from torch import Tensor, nn
 
+from bertie.nn.dropout import Dropout
 from bertie.spec import Spec
 
 
@@ -17,13 +18,13 @@ class PostNorm(nn.Module):
     def __init__(self, width: int, norm_eps: float, dropout: float):
         super().__init__()
         self.norm = nn.LayerNorm(width, eps=norm_eps)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
 
     def enter(self, states: Tensor) -> Tensor:
         return states
 
     def leave(self, states: Tensor, output: Tensor) -> Tensor:
-        return self.norm(states + self.dropout(output))
+        return self.norm(self.dropout(output, states))
 
 
 class PreNorm(nn.Module):
@@ -32,13 +33,13 @@ class PreNorm(nn.Module):
     def __init__(self, width: int, norm_eps: float, dropout: float):
         super().__init__()
         self.norm = nn.LayerNorm(width, eps=norm_eps)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
 
     def enter(self, states: Tensor) -> Tensor:
         return self.norm(states)
 
     def leave(self, states: Tensor, output: Tensor) -> Tensor:
-        return states + self.dropout(output)
+        return self.dropout(output, states)
 
 
 class PostNormSpec(Spec):

@@ -51,8 +51,8 @@ class ReferenceScorer(nn.Module):
 
 
 class FusedScorer(nn.Module):
-    """The kernel of our own for short rows without gradients; else torch's fused attention, run on stretches of rows of
-    (nearly) equal length so that little is padded."""
+    """The kernel of our own for short rows; else torch's fused attention, run on stretches of rows of (nearly) equal
+    length so that little is padded."""
 
     def __init__(self, reference: ReferenceScorer):
         super().__init__()
@@ -61,25 +61,27 @@ class FusedScorer(nn.Module):
     def forward(self, query: Tensor, key: Tensor, value: Tensor, layout: Layout) -> Tensor:
         if not self.recognises(layout):
             return self.reference(query, key, value, layout)
-        query, key = self.reference.score.prepare(query, key, layout)
+        dropout = self.reference.dropout.p if self.training else 0.0
         causal = isinstance(layout.visibility, Causal)
-        if not causal and (native := attend(query, key, value, layout)) is not None:
+        turned = self.reference.score.prepare(query, key, layout)
+        if not causal and (native := attend(*turned, value, layout, dropout)) is not None:
             return native
+        if dropout > 0:  # torch's kernel for processors has none
+            return self.reference(query, key, value, layout)
         mixed = []
         for run in layout.runs:
             # Causal rows need no mask for padded keys: a token sees none behind it.
             mask = None if causal else run.padded_keys
-            q, k, v = run.query.rectangle(query), run.key.rectangle(key), run.key.rectangle(value)
+            q, k, v = run.query.rectangle(turned[0]), run.key.rectangle(turned[1]), run.key.rectangle(value)
             mixed.append(run.query.flat(F.scaled_dot_product_attention(q, k, v, attn_mask=mask, is_causal=causal)))
         return mixed[0] if len(mixed) == 1 else torch.cat(mixed)
 
     def recognises(self, layout: Layout) -> bool:
-        dropping = self.training and self.reference.dropout.p > 0  # torch's CPU kernel has no dropout
         plain = type(self.reference.score).forward is DotProduct.forward and layout.observed is None
         aligned = isinstance(layout.visibility, Full) or (
             isinstance(layout.visibility, Causal) and layout.query is layout.key
         )
-        return plain and aligned and not dropping and len(layout.query.rows.values) > 0
+        return plain and aligned and len(layout.query.rows.values) > 0
 
 
 class DotProductSpec(Spec):

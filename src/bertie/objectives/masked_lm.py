@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from typing import Literal
 
 import numpy as np
-import torch.nn.functional as F
 from pydantic import Field
 from torch import nn
 
@@ -55,9 +54,8 @@ class MaskedLM(Objective):
         return {"masked_lm": len(batch.tensor("masked_targets"))}
 
     def loss(self, owned: nn.Module, encoder: Encoder, batch: Batch) -> LossReport:
+        assert isinstance(owned, VocabularyHead)
         states = encoder(batch).states.values
-        logits = owned(states[batch.tensor("masked")])  # [P, V]: the vocabulary only where something is predicted
-        targets = batch.tensor("masked_targets")
-        losses = F.cross_entropy(logits, targets, reduction="none")
-        correct = (logits.detach().argmax(-1) == targets).float()
+        # The vocabulary only where something is predicted.
+        losses, correct = owned.loss(states[batch.tensor("masked")], batch.tensor("masked_targets"))
         return LossReport({"masked_lm": Figure.over(losses)}, {"masked_lm_accuracy": Figure.over(correct)})

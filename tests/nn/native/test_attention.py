@@ -1,9 +1,12 @@
 """The kernel for short rows against the reference scorer, and where it must step back."""
 
+from collections.abc import Callable
+
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from torch import Tensor
 
 from bertie.batch import Ragged
 from bertie.nn.layout import Layout, Side
@@ -99,13 +102,94 @@ def test_lengths_that_do_not_fit_the_states_are_never_walked() -> None:
         assert attend(q, q, q, Layout.within(Side(short))) is None
 
 
-def test_never_with_gradients_or_another_visibility() -> None:
-    layout = Layout.within(side([6]))
-    q = states(6, 1, 16).requires_grad_()
-    assert attend(q, q, q, layout) is None
+def test_never_for_another_visibility() -> None:
+    q = states(6, 1, 16)
     scorer, reference = FusedScorer(ReferenceScorer(DotProduct())), ReferenceScorer(DotProduct())
-    scorer(q, q, q, layout).sum().backward()
-    assert q.grad is not None
-    causal = layout.seen_by(Causal())
-    with torch.inference_mode():
-        torch.testing.assert_close(scorer(q, q, q, causal), reference(q, q, q, causal))
+    causal = Layout.within(side([6])).seen_by(Causal())
+    torch.testing.assert_close(scorer(q, q, q, causal), reference(q, q, q, causal))
+
+
+@needs_kernel
+@given(pairs=st.lists(st.tuples(st.integers(0, 40), st.integers(1, 50)), min_size=1, max_size=6), same=st.booleans())
+def test_gradients_equal_the_references(pairs: list[tuple[int, int]], same: bool) -> None:
+    keys = side([key for _, key in pairs])
+    queries = keys if same else side([query for query, _ in pairs])
+    layout = Layout(queries, keys)
+    q = states(len(queries.rows.values), 2, 16)
+    k, v = (states(len(keys.rows.values), 2, 16, seed) for seed in (1, 2))
+    toward = states(len(q), 2, 16, 3)
+    found = gradients(lambda q, k, v: attend(q, k, v, layout), (q, k, v), toward)
+    expected = gradients(lambda *given: ReferenceScorer(DotProduct())(*given, layout), (q, k, v), toward)
+    for own, other in zip(found, expected, strict=True):
+        torch.testing.assert_close(own, other, atol=5e-6, rtol=1e-5)
+
+
+@needs_kernel
+def test_gradients_of_rows_too_long_for_one_block() -> None:
+    lengths = [LONGEST, 201]
+    layout = Layout.within(side(lengths))
+    given = tuple(states(sum(lengths), 2, 32, seed) for seed in range(3))
+    toward = states(sum(lengths), 2, 32, 3)
+    found = gradients(lambda q, k, v: attend(q, k, v, layout), given, toward)
+    expected = gradients(lambda *given: ReferenceScorer(DotProduct())(*given, layout), given, toward)
+    for own, other in zip(found, expected, strict=True):
+        torch.testing.assert_close(own, other, atol=1e-5, rtol=1e-5)
+
+
+@needs_kernel
+@pytest.mark.parametrize("lengths", [[5, 30, 1, 17], [LONGEST + 44]])
+def test_dropout_is_dropout_of_the_weights(lengths: list[int]) -> None:
+    """What was dropped is read off with values that are the unit vectors; the rest must then follow from it."""
+    rate, longest = 0.3, max(lengths)
+    width = -(-longest // 16) * 16
+    layout = Layout.within(side(lengths))
+    q, k, toward = (states(sum(lengths), 1, width, seed) for seed in range(3))
+    units = torch.cat([torch.eye(length, width) for length in lengths])[:, None]
+    torch.manual_seed(5)
+    seen = attend(q, k, units, layout, rate)
+    assert seen is not None
+    kept = layout.query.rows.with_values(seen[:, 0, :longest]).pad()[:, None] != 0  # [B, 1, L, L]
+
+    def by_hand(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+        rows = layout.query.rows
+        a, b, c = (rows.with_values(each).pad().transpose(1, 2) for each in (query, key, value))
+        scores = (a @ b.transpose(-1, -2) * width**-0.5).masked_fill(~layout.allowed, -torch.inf)
+        return rows.unpad((scores.softmax(-1) * kept / (1 - rate) @ c).transpose(1, 2)).values
+
+    def by_kernel(query: Tensor, key: Tensor, value: Tensor) -> Tensor | None:
+        torch.manual_seed(5)
+        return attend(query, key, value, layout, rate)
+
+    given = (q, k, states(sum(lengths), 1, width, 7))
+    torch.testing.assert_close(by_kernel(*given), by_hand(*given), atol=5e-6, rtol=1e-5)
+    for own, other in zip(gradients(by_kernel, given, toward), gradients(by_hand, given, toward), strict=True):
+        torch.testing.assert_close(own, other, atol=2e-5, rtol=1e-5)
+
+
+@needs_kernel
+def test_dropout_takes_its_share_and_other_weights_each_time() -> None:
+    layout = Layout.within(side([200, 200]))
+    q = torch.zeros(400, 2, 208)
+    units = torch.eye(200, 208).repeat(2, 1)[:, None].expand(-1, 2, -1).contiguous()
+    torch.manual_seed(1)
+    first, second = (attend(q, q, units, layout, 0.1) for _ in range(2))
+    assert first is not None
+    assert second is not None
+    a, b = (weights[..., :200] != 0 for weights in (first, second))
+    spread = (0.1 * 0.9 / a.numel()) ** 0.5
+    assert abs(a.float().mean() - 0.9) < 4 * spread
+    assert abs((a & b).float().mean() - 0.81) < 8 * spread
+    # Heads and rows are independent of each other.
+    assert abs((a[:, 0] & a[:, 1]).float().mean() - 0.81) < 8 * spread
+    assert abs((a[:200] & a[200:]).float().mean() - 0.81) < 8 * spread
+    torch.manual_seed(1)
+    again = attend(q, q, units, layout, 0.1)
+    assert again is not None
+    assert torch.equal(first, again)
+
+
+def gradients(call: Callable[..., Tensor | None], given: tuple[Tensor, ...], toward: Tensor) -> tuple[Tensor, ...]:
+    leaves = [each.clone().requires_grad_() for each in given]
+    result = call(*leaves)
+    assert result is not None
+    return torch.autograd.grad(result, leaves, toward)

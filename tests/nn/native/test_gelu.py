@@ -5,7 +5,6 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from bertie.nn.feed_forward import DenseSpec
 from bertie.nn.native.gelu import kernel, linear_gelu
 
 needs_kernel = pytest.mark.skipif(kernel() is None, reason="no C compiler with OpenMP here")
@@ -33,11 +32,21 @@ def test_far_from_zero_it_is_the_line_or_nothing() -> None:
     torch.testing.assert_close(found[:, 0], torch.tensor([0.0, 0.0, 0.0, 9.0, 50.0]), atol=1e-6, rtol=0)
 
 
-def test_never_with_gradients() -> None:
-    assert linear_gelu(nn.Linear(4, 4), torch.zeros(2, 4)) is None
-    part = DenseSpec(inner=8).build(4)
-    part(torch.randn(3, 4)).sum().backward()
-    assert part.up.bias.grad is not None
+@needs_kernel
+@pytest.mark.parametrize("shape", [(5, 24), (2, 3, 24)])
+def test_gradients_equal_torchs(shape: tuple[int, ...]) -> None:
+    torch.manual_seed(0)
+    linear, states = nn.Linear(24, 37), (torch.randn(shape) * 4).requires_grad_()
+    given = (states, linear.weight, linear.bias)
+    toward = torch.randn(*shape[:-1], 37)
+    found = linear_gelu(linear, states)
+    assert found is not None
+    before = toward.clone()
+    own = torch.autograd.grad(found, given, toward)
+    expected = torch.autograd.grad(F.gelu(linear(states)), given, toward)
+    for ours, theirs in zip(own, expected, strict=True):
+        torch.testing.assert_close(ours, theirs, atol=1e-5, rtol=1e-5)
+    assert torch.equal(toward, before)  # others may need it
 
 
 class Doubled(nn.Linear):

@@ -1,47 +1,19 @@
-/* Full-visibility attention over rows of any length, stored flat: no padding, no mask, one pass of softmax.
+/* Full-visibility attention over rows of any length, stored flat, and its gradients: no padding, no mask.
 
    Each (row, head) is one piece of work. Keys are turned once so that queries meet them along vectors; TILE queries are
-   scored, normalised and summed while their scores are still in the first cache. */
+   scored, normalised and summed while their scores are still in the first cache. For the gradients the weights are
+   computed again from the kept logarithms of their sums, for a block of queries at a time. Dropout is a pure function of
+   the seed and the place, so it need not be kept either. */
+
+#include "vectors.h"
 
 #include <math.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#ifdef __AVX512F__
-#define LANES 16
-#else
-#define LANES 8
-#endif
 #define TILE 6
 #define WIDE (2 * LANES)
-
-typedef float vec __attribute__((vector_size(LANES * 4), aligned(4), may_alias));
-typedef int32_t ivec __attribute__((vector_size(LANES * 4), aligned(4), may_alias));
-
-static inline vec load(const float *from) { return *(const vec *)from; }
-static inline void store(float *to, vec value) { *(vec *)to = value; }
-static inline vec all(float value) { return value - (vec){0}; }
-
-/* e^x for x <= 0: 2^n by the exponent's bits, the rest by a polynomial (relative error below 2e-7). */
-static inline vec exponential(vec x) {
-    vec low = all(-87.0f);
-    ivec above = x > low;
-    x = (vec)(((ivec)x & above) | ((ivec)low & ~above));
-    vec scaled = x * 1.44269504f;
-    vec shifted = scaled + 12582912.0f; /* 1.5 * 2^23: rounds to a whole number */
-    vec whole = shifted - 12582912.0f;
-    vec rest = x - whole * 0.693359375f + whole * 2.12194440e-4f;
-    vec sum = all(1.9875691500e-4f);
-    sum = sum * rest + 1.3981999507e-3f;
-    sum = sum * rest + 8.3334519073e-3f;
-    sum = sum * rest + 4.1665795894e-2f;
-    sum = sum * rest + 1.6666665459e-1f;
-    sum = sum * rest + 5.0000001201e-1f;
-    sum = sum * rest * rest + rest + 1.0f;
-    ivec power = ((ivec)shifted - 0x4B400000 + 127) << 23;
-    return sum * (vec)power;
-}
+#define BLOCK 32768 /* weights held at once for the gradients: they and theirs stay in the second cache */
 
 /* scores[TILE][stride] = queries . turned keys, WIDE or LANES keys at a time. */
 static void score(const float *queries, const float *turned, float *scores, long width, long stride) {
@@ -76,103 +48,210 @@ static void score(const float *queries, const float *turned, float *scores, long
     }
 }
 
-/* One row of scores becomes weights; what stands behind the last key becomes zero. Returns 1 / their sum. */
-static float normalise(float *scores, long length, long stride) {
+/* One row of scores becomes weights, not yet divided by their sum, which is returned; what stands behind the last key
+   becomes zero. */
+static float normalise(float *scores, long length, long stride, float *largest) {
     for (long key = length; key < stride; key++) scores[key] = -1e30f;
     vec high = load(scores);
-    for (long key = LANES; key < stride; key += LANES) {
-        vec next = load(scores + key);
-        ivec above = next > high;
-        high = (vec)(((ivec)next & above) | ((ivec)high & ~above));
-    }
-    float highest = high[0];
-    for (int lane = 1; lane < LANES; lane++) highest = high[lane] > highest ? high[lane] : highest;
+    for (long key = LANES; key < stride; key += LANES) high = larger(load(scores + key), high);
+    float highest = largest_of(high);
     vec total = all(0.0f);
     for (long key = 0; key < stride; key += LANES) {
         vec score = load(scores + key), weight = exponential(score - highest);
         store(scores + key, weight);
         total += weight + (score - score); /* a score that is not finite must not go unseen */
     }
-    float sum = 0.0f;
-    for (int lane = 0; lane < LANES; lane++) sum += total[lane];
+    float sum = sum_of(total);
     for (long key = length; key < stride; key++) {
         sum -= scores[key];
         scores[key] = 0.0f;
     }
-    return 1.0f / sum;
+    *largest = highest;
+    return sum;
 }
 
-/* out[TILE][width] = weights . values, LANES or WIDE columns at a time. */
-static void weigh(const float *scores, const float *values, float *out, const float *inverse, long length, long width,
-                  long stride, long value_step, long out_step, int count) {
+/* out[count][width] (+)= factors . sums over `length` of weight x value, LANES or WIDE columns at a time. The weight of
+   output i and value j is at i * across + j * along: a matrix of weights is read as it lies, or turned. */
+static void weigh(const float *weights, long across, long along, const float *values, long value_step, float *out,
+                  long out_step, const float *factors, long length, long width, int count, int adding) {
     long d = 0;
     for (; d + WIDE <= width; d += WIDE) {
         vec left[TILE], right[TILE];
         for (int i = 0; i < TILE; i++) left[i] = right[i] = all(0.0f);
-        for (long key = 0; key < length; key++) {
-            const float *value = values + key * value_step + d;
+        for (long j = 0; j < length; j++) {
+            const float *value = values + j * value_step + d;
             vec a = load(value), b = load(value + LANES);
 #pragma GCC unroll 6
             for (int i = 0; i < TILE; i++) {
-                vec w = all(scores[i * stride + key]);
+                vec w = all(weights[i * across + j * along]);
                 left[i] += w * a;
                 right[i] += w * b;
             }
         }
         for (int i = 0; i < count; i++) {
-            store(out + i * out_step + d, left[i] * inverse[i]);
-            store(out + i * out_step + d + LANES, right[i] * inverse[i]);
+            float *to = out + i * out_step + d;
+            store(to, left[i] * factors[i] + (adding ? load(to) : all(0.0f)));
+            store(to + LANES, right[i] * factors[i] + (adding ? load(to + LANES) : all(0.0f)));
         }
     }
     for (; d < width; d += LANES) {
         vec only[TILE];
         for (int i = 0; i < TILE; i++) only[i] = all(0.0f);
-        for (long key = 0; key < length; key++) {
-            vec a = load(values + key * value_step + d);
+        for (long j = 0; j < length; j++) {
+            vec a = load(values + j * value_step + d);
 #pragma GCC unroll 6
-            for (int i = 0; i < TILE; i++) only[i] += a * scores[i * stride + key];
+            for (int i = 0; i < TILE; i++) only[i] += a * weights[i * across + j * along];
         }
-        for (int i = 0; i < count; i++) store(out + i * out_step + d, only[i] * inverse[i]);
+        for (int i = 0; i < count; i++) {
+            float *to = out + i * out_step + d;
+            store(to, only[i] * factors[i] + (adding ? load(to) : all(0.0f)));
+        }
     }
 }
 
-static void one_head(const float *query, const float *key, const float *value, float *out, long queries, long keys,
-                     long width, long query_step, long key_step, long value_step, long out_step, float scale,
-                     float *scratch) {
-    long stride = (keys + LANES - 1) / LANES * LANES;
-    float *turned = scratch, *scores = turned + width * stride, *tile = scores + TILE * stride;
+/* turned[width][stride] from [length][width]; zeros behind the last. */
+static void turn(const float *from, long step, float *turned, long length, long width, long stride) {
     memset(turned, 0, sizeof(float) * width * stride);
-    for (long j = 0; j < keys; j++)
-        for (long d = 0; d < width; d++) turned[d * stride + j] = key[j * key_step + d];
-    for (long first = 0; first < queries; first += TILE) {
-        int count = queries - first < TILE ? (int)(queries - first) : TILE;
-        float inverse[TILE];
-        for (int i = 0; i < TILE; i++) {
-            const float *row = query + (first + (i < count ? i : 0)) * query_step;
-            for (long d = 0; d < width; d++) tile[i * width + d] = row[d] * scale;
-        }
-        score(tile, turned, scores, width, stride);
-        for (int i = 0; i < count; i++) inverse[i] = normalise(scores + i * stride, keys, stride);
-        weigh(scores, value, out + first * out_step, inverse, keys, width, stride, value_step, out_step, count);
+    for (long j = 0; j < length; j++)
+        for (long d = 0; d < width; d++) turned[d * stride + j] = from[j * step + d];
+}
+
+/* TILE rows side by side, scaled; the first one again where there are fewer. */
+static void gather(const float *from, long step, float *tile, long width, int count, float scale) {
+    for (int i = 0; i < TILE; i++) {
+        const float *row = from + (i < count ? i : 0) * step;
+        for (long d = 0; d < width; d++) tile[i * width + d] = row[d] * scale;
     }
+}
+
+static inline uint32_t place(long query, long key) { return (uint32_t)query << 16 | (uint32_t)key; }
+static inline long vectors(long length) { return (length + LANES - 1) / LANES * LANES; }
+static inline int tile_size(long first, long end) { return end - first < TILE ? (int)(end - first) : TILE; }
+
+/* `logs`, where it is not NULL, gets the logarithm of each query's sum of exponentials, `log_step` apart. */
+static void one_head(const float *query, const float *key, const float *value, float *out, float *logs, long log_step,
+                     long queries, long keys, long width, long query_step, long key_step, long value_step,
+                     long out_step, float scale, const dropout *dropped, float *scratch) {
+    long stride = vectors(keys);
+    float *turned = scratch, *scores = turned + width * stride, *tile = scores + TILE * stride;
+    turn(key, key_step, turned, keys, width, stride);
+    for (long first = 0; first < queries; first += TILE) {
+        int count = tile_size(first, queries);
+        float inverse[TILE];
+        gather(query + first * query_step, query_step, tile, width, count, scale);
+        score(tile, turned, scores, width, stride);
+        for (int i = 0; i < count; i++) {
+            float *row = scores + i * stride, highest, sum = normalise(row, keys, stride, &highest);
+            inverse[i] = dropped->grow / sum;
+            if (logs) logs[(first + i) * log_step] = highest + logf(sum);
+            for (long j = 0; dropped->drop && j < stride; j += LANES)
+                store(row + j, (vec)((ivec)load(row + j) & staying(dropped, place(first + i, j))));
+        }
+        weigh(scores, stride, 1, value, value_step, out + first * out_step, out_step, inverse, keys, width, count, 0);
+    }
+}
+
+/* Weights and their gradients of one query: both rows [stride] enter as dot products (query . key, out . value) and leave
+   as what the values see (dropped weights), and as the gradient of the query's scores. */
+static void differentiate(float *weights, float *gradients, long query, long keys, long stride, float log_sum,
+                          const dropout *dropped) {
+    vec product = all(0.0f);
+    for (long j = 0; j < stride; j += LANES) {
+        vec weight = exponential(load(weights + j) - log_sum);
+        ivec exists = (ivec)(NUMBERS + (uint32_t)j < (uint32_t)keys);
+        weight = (vec)((ivec)weight & exists);
+        vec gradient = load(gradients + j);
+        if (dropped->drop) gradient = (vec)((ivec)(gradient * dropped->grow) & staying(dropped, place(query, j)));
+        product += weight * gradient;
+        store(weights + j, weight);
+        store(gradients + j, gradient);
+    }
+    float sum = sum_of(product);
+    for (long j = 0; j < stride; j += LANES) {
+        vec weight = load(weights + j);
+        store(gradients + j, weight * (load(gradients + j) - sum));
+        if (dropped->drop)
+            store(weights + j, (vec)((ivec)(weight * dropped->grow) & staying(dropped, place(query, j))));
+    }
+}
+
+typedef struct {
+    const float *query, *key, *value, *out_gradient, *logs;
+    float *query_gradient, *key_gradient, *value_gradient;
+    long query_step, key_step, value_step, out_step, log_step, query_gradient_step, key_gradient_step,
+        value_gradient_step;
+} head;
+
+/* Queries taken at once for the gradients. */
+static inline long block_size(long queries, long stride) {
+    long fitting = BLOCK / stride / TILE * TILE;
+    fitting = fitting < TILE ? TILE : fitting;
+    long needed = queries > TILE ? (queries + TILE - 1) / TILE * TILE : TILE;
+    return needed < fitting ? needed : fitting;
+}
+
+static void one_head_backward(const head *at, long queries, long keys, long width, float scale,
+                              const dropout *dropped, float *scratch) {
+    long stride = vectors(keys), block = block_size(queries, stride);
+    float *turned_keys = scratch, *turned_values = turned_keys + width * stride;
+    float *weights = turned_values + width * stride, *gradients = weights + block * stride + TILE;
+    float *tile = gradients + block * stride + TILE;
+    float scales[TILE], ones[TILE];
+    for (int i = 0; i < TILE; i++) scales[i] = scale, ones[i] = 1.0f;
+    turn(at->key, at->key_step, turned_keys, keys, width, stride);
+    turn(at->value, at->value_step, turned_values, keys, width, stride);
+    long begin = 0;
+    do { /* once also where there are no queries: then the gradients are zeros */
+        long end = begin + block < queries ? begin + block : queries;
+        for (long first = begin; first < end; first += TILE) {
+            int count = tile_size(first, end);
+            float *own_weights = weights + (first - begin) * stride, *own_gradients = gradients + (first - begin) * stride;
+            gather(at->query + first * at->query_step, at->query_step, tile, width, count, scale);
+            score(tile, turned_keys, own_weights, width, stride);
+            gather(at->out_gradient + first * at->out_step, at->out_step, tile, width, count, 1.0f);
+            score(tile, turned_values, own_gradients, width, stride);
+            for (int i = 0; i < count; i++)
+                differentiate(own_weights + i * stride, own_gradients + i * stride, first + i, keys, stride,
+                              at->logs[(first + i) * at->log_step], dropped);
+            weigh(own_gradients, stride, 1, at->key, at->key_step,
+                  at->query_gradient + first * at->query_gradient_step, at->query_gradient_step, scales, keys, width,
+                  count, 0);
+        }
+        for (long first = 0; first < keys; first += TILE) {
+            int count = tile_size(first, keys);
+            weigh(weights + first, 1, stride, at->out_gradient + begin * at->out_step, at->out_step,
+                  at->value_gradient + first * at->value_gradient_step, at->value_gradient_step, ones, end - begin,
+                  width, count, begin > 0);
+            weigh(gradients + first, 1, stride, at->query + begin * at->query_step, at->query_step,
+                  at->key_gradient + first * at->key_gradient_step, at->key_gradient_step, scales, end - begin, width,
+                  count, begin > 0);
+        }
+    } while ((begin += block) < queries);
 }
 
 int lanes(void) { return LANES; }
 
-/* Steps are from token to token, in floats; heads lie side by side, `width` apart. Returns 1 when memory ran out. */
-int attend(const float *query, const float *key, const float *value, float *out, const int64_t *query_lengths,
-           const int64_t *key_lengths, int64_t num_rows, int64_t num_heads, int64_t width, int64_t query_step,
-           int64_t key_step, int64_t value_step, int64_t out_step, float scale, int num_threads) {
+/* [num_rows + 1] prefix sums. */
+static void count_up(const int64_t *lengths, int64_t num_rows, int64_t *starts, int64_t *longest) {
+    starts[0] = 0;
+    for (int64_t row = 0; row < num_rows; row++) {
+        starts[row + 1] = starts[row] + lengths[row];
+        if (lengths[row] > *longest) *longest = lengths[row];
+    }
+}
+
+/* Steps are from token to token, in floats; heads lie side by side, `width` apart; `logs` is [tokens][heads] or NULL.
+   Returns 1 when memory ran out. */
+int attend(const float *query, const float *key, const float *value, float *out, float *logs,
+           const int64_t *query_lengths, const int64_t *key_lengths, int64_t num_rows, int64_t num_heads, int64_t width,
+           int64_t query_step, int64_t key_step, int64_t value_step, int64_t out_step, float scale, float rate,
+           uint64_t seed, int num_threads) {
     int64_t *starts = malloc(sizeof(int64_t) * 2 * (num_rows + 1));
     if (!starts) return 1;
-    int64_t *key_starts = starts + num_rows + 1, longest = 1;
-    starts[0] = key_starts[0] = 0;
-    for (int64_t row = 0; row < num_rows; row++) {
-        starts[row + 1] = starts[row] + query_lengths[row];
-        key_starts[row + 1] = key_starts[row] + key_lengths[row];
-        if (key_lengths[row] > longest) longest = key_lengths[row];
-    }
-    long stride = (longest + LANES - 1) / LANES * LANES;
+    int64_t *key_starts = starts + num_rows + 1, most_queries = 1, most_keys = 1;
+    count_up(query_lengths, num_rows, starts, &most_queries);
+    count_up(key_lengths, num_rows, key_starts, &most_keys);
+    long stride = vectors(most_keys);
     int failed = 0;
 #pragma omp parallel num_threads(num_threads)
     {
@@ -180,12 +259,53 @@ int attend(const float *query, const float *key, const float *value, float *out,
         if (!scratch) failed = 1;
 #pragma omp for schedule(dynamic, 1)
         for (int64_t piece = 0; piece < num_rows * num_heads; piece++) {
-            int64_t row = piece / num_heads, head = piece % num_heads;
+            int64_t row = piece / num_heads, number = piece % num_heads, q = starts[row], k = key_starts[row];
             if (!scratch || !query_lengths[row]) continue;
-            one_head(query + starts[row] * query_step + head * width, key + key_starts[row] * key_step + head * width,
-                     value + key_starts[row] * value_step + head * width, out + starts[row] * out_step + head * width,
-                     query_lengths[row], key_lengths[row], width, query_step, key_step, value_step, out_step, scale,
-                     scratch);
+            dropout dropped = dropout_of(seed, rate, piece);
+            one_head(query + q * query_step + number * width, key + k * key_step + number * width,
+                     value + k * value_step + number * width, out + q * out_step + number * width,
+                     logs ? logs + q * num_heads + number : NULL, num_heads, query_lengths[row], key_lengths[row],
+                     width, query_step, key_step, value_step, out_step, scale, &dropped, scratch);
+        }
+        free(scratch);
+    }
+    free(starts);
+    return failed;
+}
+
+/* Gradients of queries, keys and values from the gradient of `out`, with the seed and the logs of the forward call. Every
+   one of them is [tokens][heads][width] with a step of its own. Returns 1 when memory ran out. */
+int attend_backward(const float *query, const float *key, const float *value, const float *out_gradient,
+                    const float *logs, float *query_gradient, float *key_gradient, float *value_gradient,
+                    const int64_t *query_lengths, const int64_t *key_lengths, int64_t num_rows, int64_t num_heads,
+                    int64_t width, const int64_t *steps, float scale, float rate, uint64_t seed, int num_threads) {
+    int64_t *starts = malloc(sizeof(int64_t) * 2 * (num_rows + 1));
+    if (!starts) return 1;
+    int64_t *key_starts = starts + num_rows + 1, most_queries = 1, most_keys = 1;
+    count_up(query_lengths, num_rows, starts, &most_queries);
+    count_up(key_lengths, num_rows, key_starts, &most_keys);
+    long stride = vectors(most_keys);
+    long held = TILE * stride > BLOCK ? TILE * stride : BLOCK; /* of any row's block */
+    int failed = 0;
+#pragma omp parallel num_threads(num_threads)
+    {
+        float *scratch = malloc(sizeof(float) * (2 * width * stride + 2 * (held + TILE) + TILE * width));
+        if (!scratch) failed = 1;
+#pragma omp for schedule(dynamic, 1)
+        for (int64_t piece = 0; piece < num_rows * num_heads; piece++) {
+            int64_t row = piece / num_heads, number = piece % num_heads, q = starts[row], k = key_starts[row];
+            if (!scratch) continue;
+            head at = {query + q * steps[0] + number * width,
+                       key + k * steps[1] + number * width,
+                       value + k * steps[2] + number * width,
+                       out_gradient + q * steps[3] + number * width,
+                       logs + q * num_heads + number,
+                       query_gradient + q * steps[4] + number * width,
+                       key_gradient + k * steps[5] + number * width,
+                       value_gradient + k * steps[6] + number * width,
+                       steps[0], steps[1], steps[2], steps[3], num_heads, steps[4], steps[5], steps[6]};
+            dropout dropped = dropout_of(seed, rate, piece);
+            one_head_backward(&at, query_lengths[row], key_lengths[row], width, scale, &dropped, scratch);
         }
         free(scratch);
     }

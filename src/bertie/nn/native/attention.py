@@ -1,77 +1,114 @@
 """Attention over flat rows by the kernel in attention.c: queries, keys and values [T, N, D] enter, mixed values leave.
 
-Faster than torch's fused kernel on short rows, where calls and padding cost more than the arithmetic; no gradients.
+Faster than torch's fused kernel on short rows, where calls and padding cost more than the arithmetic, and with dropout,
+which torch's has not. Weights are not kept for the gradients but computed again.
 """
 
 import ctypes
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
 from bertie.batch import Ragged
 from bertie.nn.layout import Layout
 from bertie.nn.native.library import load_library
 
 LONGEST = 256  # keys a row; measured: beyond it torch's kernel, which also blocks over keys, is as fast
+LONGEST_DROPPED = 2048  # with dropout torch has no kernel; the seeds of places reach to 65,535
+POINTER, WHOLE, NUMBER = ctypes.c_void_p, ctypes.c_int64, ctypes.c_float
 
-CHECK = """
-import ctypes, sys
-import numpy as np
-rng = np.random.default_rng(0)
-lengths = np.array([1, 7, 40, 129, 0, 16], np.int64)
-q, k, v = (rng.standard_normal((lengths.sum(), 2, 32)).astype(np.float32) for _ in range(3))
-out = np.empty_like(q)
-call = ctypes.CDLL(sys.argv[1]).attend
-call.argtypes = [ctypes.c_void_p] * 6 + [ctypes.c_int64] * 7 + [ctypes.c_float, ctypes.c_int]
-pointers = [array.ctypes.data for array in (q, k, v, out, lengths, lengths)]
-assert call(*pointers, len(lengths), 2, 32, 64, 64, 64, 64, 32**-0.5, 2) == 0
-start = 0
-for length in lengths:
-    rows = slice(start, start + length)
-    start += length
-    for head in range(2):
-        scores = q[rows, head].astype(float) @ k[rows, head].T.astype(float) * 32**-0.5
-        weights = np.exp(scores - scores.max(-1, keepdims=True, initial=-1e9))
-        expected = weights / weights.sum(-1, keepdims=True) @ v[rows, head]
-        assert np.abs(out[rows, head] - expected).max(initial=0) < 1e-5
-"""
+CHECK = Path(__file__).with_name("attention_check.py").read_text(encoding="utf-8")
 
 
 @cache
 def kernel() -> ctypes.CDLL | None:
     library = load_library(Path(__file__).with_name("attention.c"), CHECK)
     if library is not None:
-        library.attend.argtypes = [ctypes.c_void_p] * 6 + [ctypes.c_int64] * 7 + [ctypes.c_float, ctypes.c_int]
+        ends: list[Any] = [NUMBER, NUMBER, ctypes.c_uint64, ctypes.c_int]
+        library.attend.argtypes = [POINTER] * 7 + [WHOLE] * 7 + ends
+        library.attend_backward.argtypes = [POINTER] * 10 + [WHOLE] * 3 + [POINTER] + ends
     return library
 
 
-def attend(query: Tensor, key: Tensor, value: Tensor, layout: Layout) -> Tensor | None:
-    """[Tq, N, D], or None where torch should do it: rows too long, no kernel, another device or type, gradients."""
+def attend(query: Tensor, key: Tensor, value: Tensor, layout: Layout, dropout: float = 0.0) -> Tensor | None:
+    """[Tq, N, D], or None where torch should do it: rows too long, no kernel, another device or type."""
     rows, keys = layout.query.rows, layout.key.rows
-    states = (query, key, value)
-    _, num_heads, width = query.shape
-    if torch.is_grad_enabled() or keys.longest > LONGEST or not all(_fits(state) for state in states):
+    if max(rows.longest, keys.longest) > (LONGEST_DROPPED if dropout else LONGEST):
         return None
-    if key.shape != value.shape or key.shape[1:] != query.shape[1:] or rows.num_rows != keys.num_rows:
+    if not all(_fits(state) for state in (query, key, value)) or rows.num_rows != keys.num_rows:
         return None
-    if not (_covers(rows, query) and _covers(keys, key)):
+    if key.shape != value.shape or key.shape[1:] != query.shape[1:]:
+        return None
+    if not (_covers(rows, query) and _covers(keys, key) and keys.lengths.all()):
         return None
     library = kernel()
-    if library is None or width % library.lanes() or not keys.lengths.all():
+    if library is None or query.shape[-1] % library.lanes():
         return None
-    out = torch.empty(query.shape, dtype=torch.float32)
-    failed = library.attend(
-        *(state.data_ptr() for state in (*states, out, rows.lengths, keys.lengths)),
-        rows.num_rows,
-        num_heads,
-        width,
-        *(state.stride(0) for state in (*states, out)),
-        width**-0.5,
-        torch.get_num_threads(),
-    )
-    return None if failed else out
+    mixed: Tensor = _Attend.apply(query, key, value, rows, keys, dropout)
+    return mixed
+
+
+class _Attend(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any, query: Tensor, key: Tensor, value: Tensor, rows: Ragged, keys: Ragged, dropout: float
+    ) -> Tensor:
+        library = kernel()
+        assert library is not None
+        seed = int(torch.randint(1 << 62, ())) if dropout else 0
+        num_heads, width = query.shape[1:]
+        out = torch.empty(query.shape)
+        learning = any(ctx.needs_input_grad)
+        logs = torch.empty(query.shape[:2]) if learning else None
+        failed = library.attend(
+            *(state.data_ptr() for state in (query, key, value, out)),
+            None if logs is None else logs.data_ptr(),
+            *(side.lengths.data_ptr() for side in (rows, keys)),
+            rows.num_rows,
+            num_heads,
+            width,
+            *(state.stride(0) for state in (query, key, value, out)),
+            width**-0.5,
+            dropout,
+            seed,
+            torch.get_num_threads(),
+        )
+        if failed:
+            raise MemoryError("attention found no memory")
+        if learning:
+            ctx.save_for_backward(query, key, value, logs)
+            ctx.rows, ctx.keys, ctx.dropout, ctx.seed = rows, keys, dropout, seed
+        return out
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
+        library = kernel()
+        assert library is not None
+        query, key, value, logs = ctx.saved_tensors
+        gradient = gradient if _fits(gradient) else gradient.contiguous()
+        found = [torch.empty(state.shape) for state in (query, key, value)]
+        num_heads, width = query.shape[1:]
+        steps = [state.stride(0) for state in (query, key, value, gradient, *found)]
+        failed = library.attend_backward(
+            *(state.data_ptr() for state in (query, key, value, gradient, logs, *found)),
+            *(side.lengths.data_ptr() for side in (ctx.rows, ctx.keys)),
+            ctx.rows.num_rows,
+            num_heads,
+            width,
+            (WHOLE * len(steps))(*steps),
+            width**-0.5,
+            ctx.dropout,
+            ctx.seed,
+            torch.get_num_threads(),
+        )
+        if failed:
+            raise MemoryError("attention found no memory for its gradients")
+        return *found, None, None, None
 
 
 def _covers(rows: Ragged, states: Tensor) -> bool:

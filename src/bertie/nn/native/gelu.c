@@ -1,19 +1,8 @@
-/* x = gelu(x + bias), in place, for rows of one width. The exact form, by the error function. */
+/* GELU of a linear layer's output and its gradient. The exact form, by the error function. */
+
+#include "vectors.h"
 
 #include <math.h>
-#include <stdint.h>
-
-#ifdef __AVX512F__
-#define LANES 16
-#else
-#define LANES 8
-#endif
-
-typedef float vec __attribute__((vector_size(LANES * 4), aligned(4), may_alias));
-typedef int32_t ivec __attribute__((vector_size(LANES * 4), aligned(4), may_alias));
-
-static inline vec all(float value) { return value - (vec){0}; }
-static inline vec choose(ivec which, vec yes, vec no) { return (vec)(((ivec)yes & which) | ((ivec)no & ~which)); }
 
 /* Minimax x P(x^2) / Q(x^2), some units in the last place; beyond 4 it is 1 in float. */
 static inline vec error_function(vec x) {
@@ -34,20 +23,46 @@ static inline vec error_function(vec x) {
     return x * above / below;
 }
 
-static inline vec gelu(vec x) { return x * 0.5f * (error_function(x * 0.70710678f) + 1.0f); }
+static inline vec normal(vec x) { return (error_function(x * 0.70710678f) + 1.0f) * 0.5f; } /* P(X < x) */
+static inline vec density(vec x) { return exponential(x * x * -0.5f) * 0.39894228f; }
 
-void add_bias_gelu(float *x, const float *bias, int64_t num_rows, int64_t width, int num_threads) {
+/* The last numbers of a row, as many as do not fill a vector, go through one all the same. */
+static inline vec load_some(const float *from, int64_t count) {
+    vec value = all(0.0f);
+    for (int64_t lane = 0; lane < count; lane++) value[lane] = from[lane];
+    return value;
+}
+static inline void store_some(float *to, vec value, int64_t count) {
+    for (int64_t lane = 0; lane < count; lane++) to[lane] = value[lane];
+}
+
+/* x += bias, out = gelu(x), for rows of one width; `out` may be x itself, where x is not wanted afterwards. */
+void add_bias_gelu(float *x, const float *bias, float *out, int64_t num_rows, int64_t width, int num_threads) {
 #pragma omp parallel for num_threads(num_threads)
     for (int64_t row = 0; row < num_rows; row++) {
-        float *line = x + row * width;
+        float *line = x + row * width, *to = out + row * width;
         int64_t column = 0;
         for (; column + LANES <= width; column += LANES) {
-            vec *place = (vec *)(line + column);
-            *place = gelu(*place + *(const vec *)(bias + column));
+            vec sum = load(line + column) + load(bias + column);
+            store(line + column, sum);
+            store(to + column, sum * normal(sum));
         }
-        for (; column < width; column++) {
-            float sum = line[column] + bias[column];
-            line[column] = sum * 0.5f * (erff(sum * 0.70710678f) + 1.0f);
+        vec sum = load_some(line + column, width - column) + load_some(bias + column, width - column);
+        store_some(line + column, sum, width - column);
+        store_some(to + column, sum * normal(sum), width - column);
+    }
+}
+
+/* gradient *= gelu'(x) */
+void gelu_backward(const float *x, float *gradient, int64_t size, int num_threads) {
+#pragma omp parallel for num_threads(num_threads)
+    for (int64_t begin = 0; begin < size; begin += 4096) {
+        int64_t end = begin + 4096 < size ? begin + 4096 : size, at = begin;
+        for (; at + LANES <= end; at += LANES) {
+            vec value = load(x + at);
+            store(gradient + at, load(gradient + at) * (normal(value) + value * density(value)));
         }
+        vec value = load_some(x + at, end - at);
+        store_some(gradient + at, load_some(gradient + at, end - at) * (normal(value) + value * density(value)), end - at);
     }
 }

@@ -14,6 +14,9 @@ import sys
 import tempfile
 from pathlib import Path
 
+import torch
+from torch import Tensor
+
 from bertie.machine import cache_file
 
 FLAGS = ("-O3", "-march=native", "-fopenmp", "-shared", "-fPIC", "-std=gnu11")
@@ -54,7 +57,7 @@ def _compile(compiler: str, source: Path, library: Path, check: str, refused: Pa
 
 
 def _key(source: Path, compiler: str, check: str) -> str:
-    """Another source, compiler or processor needs another library; a home folder may be shared by many machines."""
+    """Another source, header, compiler or processor needs another library; many machines may share a home folder."""
     version = subprocess.run([compiler, "--version"], capture_output=True, timeout=TIME_LIMIT, check=True).stdout
     processor = platform.machine().encode()
     if (cpuinfo := Path("/proc/cpuinfo")).exists():
@@ -62,6 +65,13 @@ def _key(source: Path, compiler: str, check: str) -> str:
         wanted = ("model name", "flags", "Features")
         processor += "\n".join(sorted({line for line in lines if line.startswith(wanted)})).encode()
     total = hashlib.sha256()
-    for part in (source.read_bytes(), version, processor, " ".join(FLAGS).encode(), check.encode()):
+    headers = [header.read_bytes() for header in sorted(source.parent.glob("*.h"))]
+    for part in (source.read_bytes(), *headers, version, processor, " ".join(FLAGS).encode(), check.encode()):
         total.update(hashlib.sha256(part).digest())
     return total.hexdigest()[:16]
+
+
+def is_plain(*tensors: Tensor) -> bool:
+    """Numbers that the kernels take: float32 on the processor, and no autocast that would make them another type."""
+    numbers = all(tensor.dtype == torch.float32 and tensor.device.type == "cpu" for tensor in tensors)
+    return numbers and not torch.is_autocast_enabled("cpu")
