@@ -21,7 +21,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import numpy as np
 import torch
 
-from benchmarks.contenders.minilm import NAME, attention_operations, linear_operations
+from benchmarks.contenders.minilm import NAME, PRODUCTS, attention_operations, linear_operations
 from benchmarks.environment import ROOT, peers_python
 from benchmarks.figures import LOWEST_COSINE, OURS, REFERENCE, Speed, judge, lowest_cosine, paired_ratio
 from benchmarks.load import load_warning
@@ -180,7 +180,7 @@ def interleave(
     for number in range(num_rounds):
         first = number % len(names)
         for name in names[first:] + names[:first]:
-            asked = {} if name == PEAK else {"texts": str(texts), "settings": settings[name]}
+            asked = {"products": PRODUCTS} if name == PEAK else {"texts": str(texts), "settings": settings[name]}
             turns[name].append(workers[name].ask(asked))
         told = ", ".join(f"{name} {turns[name][-1]['seconds']:.2f} s" for name in settings)
         say(f"round {number + 1}: {told}")

@@ -1,0 +1,78 @@
+"""bertie trains: a model folder and instances enter with each request, seconds and tokens of the steps leave."""
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from functools import cache
+from importlib.metadata import version
+from typing import Any
+
+import numpy as np
+import torch
+
+import bertie
+from benchmarks.contenders.instances import Instances
+from benchmarks.contenders.protocol import Answer, answer_requests
+from bertie.batch import Batch, Places, Sample
+from bertie.models.model import Model
+from bertie.train.instances import split_rows
+from bertie.train.loop import take_step
+from bertie.train.optimiser import AdamWSpec
+
+ADAMW = AdamWSpec()
+
+
+@cache
+def rows_of(path: str) -> list[Sample]:
+    return [
+        {
+            "tokens": row["tokens"],
+            "segments": row["segments"],
+            "masked": Places("tokens", row["masked"]),
+            "masked_targets": row["targets"],
+            "partner": np.asarray(row["partner"]),
+        }
+        for row in Instances.read(path).rows()
+    ]
+
+
+@cache
+def opened(folder: str) -> tuple[Model, torch.optim.Optimizer]:
+    model = bertie.load(folder).model
+    return model, ADAMW.build(model)
+
+
+def steps_of(rows: list[Sample], settings: dict[str, Any]) -> Iterator[list[Batch]]:
+    """For ever: whole batches, again from the first when all were taken."""
+    size, at = settings["rows"], 0
+    while True:
+        yield split_rows([rows[(at + number) % len(rows)] for number in range(size)], settings["micro_tokens"])
+        at = (at + size) % len(rows)
+
+
+def answer(request: Answer) -> Answer:
+    model, optimiser = opened(request["model"])
+    rows = rows_of(request["instances"])
+    if "check" in request:
+        model.eval()
+        with torch.no_grad():
+            (batch,) = split_rows(rows[: request["check"]], 1 << 30)
+            return {"loss": float(model.loss(batch).loss())}
+    steps = steps_of(rows, request["settings"])
+    num_tokens, seconds = 0, 0.0
+    for number in range(request["steps"] + 1):
+        begun = time.perf_counter()
+        result = take_step(model, next(steps), optimiser, ADAMW, 0.1, step=number)
+        if number:  # the first one warms up
+            seconds += time.perf_counter() - begun
+            num_tokens += result.num_tokens
+    return {"seconds": seconds, "tokens": num_tokens}
+
+
+def make() -> tuple[dict[str, str], Callable[[Answer], Answer]]:
+    torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
+    return {name: version(name) for name in ("bertie", "torch")}, answer
+
+
+if __name__ == "__main__":
+    answer_requests(make)
