@@ -49,6 +49,7 @@ test-slow: $(STAMP)  ## the slow tests alone
 bench: $(STAMP)  ## measure bertie beside its peers (they get an environment of their own, .venv-peers)
 	$(PYTHON) benchmarks/embed.py
 	$(PYTHON) benchmarks/corpus.py
+	$(PYTHON) benchmarks/pretrain.py
 
 .PHONY: format
 format: $(STAMP)  ## let ruff put the code into shape
