@@ -79,4 +79,14 @@ def test_mistakes_are_said(run: Callable[..., str], tmp_path: Path, vocabulary: 
         run("add", tmp_path / "absent", source)
     with pytest.raises(UserError, match=r"absent\.txt"):
         run("build", tmp_path / "absent.txt", "--tokenizer", vocabulary, "--out", tmp_path / "c")
-    assert not (tmp_path / "c").exists() or list((tmp_path / "c").iterdir()) == []
+    with pytest.raises(UserError, match="'klingon!' is not a language code"):
+        run("build", source, "--tokenizer", vocabulary, "--out", tmp_path / "c", "--language", "klingon!")
+    assert not (tmp_path / "c").exists()
+    with pytest.raises(UserError, match="this is a file, not a folder"):
+        run("build", source, "--tokenizer", vocabulary, "--out", source)
+
+
+@pytest.mark.parametrize("verb", ["build", "add", "verify", "report", "show", "freeze"])
+def test_every_verb_explains_itself_with_an_example(run: Callable[..., str], verb: str) -> None:
+    *_, heading, last = run(verb, "--help").rstrip().splitlines()
+    assert heading.strip() == "Example:" and last.strip().startswith(f"bertie corpus {verb} ")

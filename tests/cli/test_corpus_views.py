@@ -15,6 +15,7 @@ from bertie.cli.corpus_report import report
 from bertie.cli.corpus_show import show
 from bertie.data.corpus import write_shards
 from bertie.data.frozen import Frozen
+from bertie.data.frozen_corpus import FrozenCorpus
 from bertie.data.shards import CorpusDocument
 from bertie.errors import FolderError, SpecError, TokenizerError
 from bertie.text.vocabulary import wordpiece_tokenizer
@@ -53,6 +54,8 @@ def test_report(corpus: Path, tmp_path: Path) -> None:
     assert (tmp_path / "page.html").read_text(encoding="utf-8").startswith("<!doctype html>")
     told = json.loads(run(report, corpus, "--length", "16", "--json"))
     assert told["cuts"][0]["documents"] == 1.0
+    with pytest.raises(SpecError, match=r"page\.html: cannot be written"):
+        run(report, corpus, "--html", tmp_path / "page.html" / "page.html")
 
 
 def test_leakage_is_reported(corpus: Path, tmp_path: Path) -> None:
@@ -80,9 +83,9 @@ def test_a_document_that_is_not_there(corpus: Path, number: int) -> None:
 
 
 def test_freeze(corpus: Path, tmp_path: Path) -> None:
-    out = tmp_path / "frozen.arrow"
+    out = tmp_path / "frozen"
     printed = run(freeze, corpus, "--recipe", "bert", "--length", "32", "--duplicate-factor", "3", "--out", out)
-    frozen = Frozen(out)
+    frozen = Frozen(out / "samples.arrow")
     assert frozen.num_samples % 3 == 0
     assert f"{frozen.num_samples:,} samples ({frozen.num_samples // 3:,} x 3)" in printed
     assert (frozen.about["duplicate_factor"], frozen.about["samples"]["length"]) == (3, 32)
@@ -96,9 +99,24 @@ def test_freeze(corpus: Path, tmp_path: Path) -> None:
     assert np.asarray(rows[0]["tokens"]).tolist() != np.asarray(again["tokens"]).tolist()
     with pytest.raises(SpecError, match="there already"):
         run(freeze, corpus, "--recipe", "bert", "--out", out)
-    before = out.read_bytes()
+    before = (out / "samples.arrow").read_bytes()
     run(freeze, corpus, "--recipe", "bert", "--length", "32", "--duplicate-factor", "3", "--out", out, "--overwrite")
-    assert out.read_bytes() == before
+    assert (out / "samples.arrow").read_bytes() == before
+    held = Frozen(out / "held-out.arrow")
+    assert held.about == frozen.about and held.num_samples > 0, "documents that nothing is learned from"
+    with pytest.raises(SpecError, match="is something else"):
+        run(freeze, corpus, "--recipe", "bert", "--out", corpus)
+
+
+def test_freeze_masks_as_it_is_told(corpus: Path, tmp_path: Path) -> None:
+    wishes = ("--mask", "whole-word", "--mask-rate", 0.3, "--sentences", "none", "--held-out", 0)
+    run(freeze, corpus, "--recipe", "bert", "--length", "32", "--out", tmp_path / "f", *wishes)
+    frozen = FrozenCorpus(tmp_path / "f")
+    (objective,) = frozen.about["objectives"]
+    assert (objective["choose"]["kind"], objective["rate"], frozen.held_out) == ("whole-word", 0.3, None)
+    row = frozen.samples.sample(0, 0, 0)
+    assert isinstance(row["masked"], Places) and "segments" not in row
+    assert len(row["masked"].positions) == pytest.approx(0.3 * len(np.asarray(row["tokens"])), abs=2)
 
 
 def test_mistakes_are_told(corpus: Path, tmp_path: Path) -> None:

@@ -17,11 +17,12 @@ from bertie.data.duplicates import (
 )
 
 WORDS = [f"word{number}" for number in range(5000)]
+CHARACTERS = [*map(chr, range(0x4E00, 0x5600)), *"0123456789abcdefghijklmnopqrstuvwxyz，。" * 10]
 
 
 def signature_of(text: str) -> np.ndarray:
-    hashes, counts, _ = shingles(text.split("\n"))
-    return signatures(hashes, np.array([counts.sum()]))
+    hashes, counts, _ = shingles([text])
+    return signatures(hashes, counts)
 
 
 def test_a_shingle_is_three_words_and_its_hash_depends_on_them_alone() -> None:
@@ -31,23 +32,35 @@ def test_a_shingle_is_three_words_and_its_hash_depends_on_them_alone() -> None:
     assert len(set(hashes.tolist())) == 4
 
 
-def test_case_does_not_count_and_paragraphs_are_not_crossed() -> None:
-    first, _, _ = shingles(["One Two THREE"])
+def test_case_and_line_breaks_do_not_count_and_texts_are_not_crossed() -> None:
+    first, _, _ = shingles(["One Two\n\nTHREE"])
     second, counts, _ = shingles(["one two three", "four five six"])
     assert first[0] == second[0] and counts.tolist() == [1, 1]
 
 
+def test_where_a_word_begins_counts() -> None:
+    hashes, _, _ = shingles(["ab c d", "a bc d", "a b cd"])
+    assert len(set(hashes.tolist())) == 3
+
+
 def test_scripts_without_spaces_have_shingles_of_characters() -> None:
     hashes, counts, units = shingles(["使用语言模型"])
-    assert counts.tolist() == [3] and units.tolist() == [6]
-    mixed, counts, units = shingles(["a b c 使用语言模型"])
-    assert units.tolist() == [9] and set(hashes) <= set(mixed)
+    assert counts.tolist() == [4] and units.tolist() == [6]
+    spaced, _, _ = shingles(["使用 语言\n模型"])
+    assert (spaced == hashes).all()
+    mixed, _, units = shingles(["many words and few ideographs 使用语言模型"])
+    assert units.tolist() == [11] and set(hashes) <= set(mixed)
+
+
+def test_among_ideographs_letters_and_digits_are_units_too() -> None:
+    _, _, units = shingles(["于1998年用GPU", "an English text with 年 in it"])
+    assert units.tolist() == [10, 7]
 
 
 @given(st.lists(st.text(max_size=40), max_size=8))
-def test_any_text_has_shingles_or_none(paragraphs: list[str]) -> None:
-    hashes, counts, units = shingles(paragraphs)
-    assert len(counts) == len(units) == len(paragraphs) and counts.sum() == len(hashes)
+def test_any_text_has_shingles_or_none(texts: list[str]) -> None:
+    hashes, counts, units = shingles(texts)
+    assert len(counts) == len(units) == len(texts) and counts.sum() == len(hashes)
     assert ((counts > 0) == (units > 0)).all() and (counts <= np.maximum(units, 0)).all()
 
 
@@ -64,15 +77,18 @@ def test_the_estimate_is_close_to_the_similarity() -> None:
 
 
 @pytest.mark.parametrize(("share", "is_copy"), [(0.05, True), (0.10, False)])
-def test_few_changed_words_are_a_copy_and_a_tenth_is_not(share: float, is_copy: bool) -> None:
+@pytest.mark.parametrize(("units", "between"), [(WORDS, " "), (CHARACTERS, "")])
+def test_few_changed_units_are_a_copy_and_a_tenth_is_not(
+    units: list[str], between: str, share: float, is_copy: bool
+) -> None:
     rng = random.Random(1)
     agreeing = 0
     for _ in range(200):
-        words = rng.choices(WORDS, k=600)
-        changed = list(words)
+        text = rng.choices(units, k=600)
+        changed = list(text)
         for place in rng.sample(range(600), round(share * 600)):
-            changed[place] = "other"
-        close = similarity(signature_of(" ".join(words)), signature_of(" ".join(changed)))[0] >= THRESHOLD
+            changed[place] = rng.choice(units)
+        close = similarity(signature_of(between.join(text)), signature_of(between.join(changed)))[0] >= THRESHOLD
         agreeing += close == is_copy
     assert agreeing >= 190
 

@@ -1,4 +1,4 @@
-"""Plans: permutations that lose nothing, batches that hold every sample once, jumps, budgets, ranks, curricula."""
+"""Plans: permutations that lose nothing, batches that hold every sample once, jumps, budgets, ranks."""
 
 import pickle
 from collections import Counter
@@ -12,10 +12,7 @@ from hypothesis import strategies as st
 from bertie.batch import Sample
 from bertie.data import plan as plans
 from bertie.data.batching import Rows, TokenBudget
-from bertie.data.plan import Curriculum, CurriculumPlan, EpochPlan, Permutation, Phase, SampleKey
-from bertie.data.samples.frame import Frame
-from bertie.data.samples.segments import SegmentSamples
-from bertie.data.shapes import Segments
+from bertie.data.plan import EpochPlan, Permutation, SampleKey
 from bertie.errors import SpecError
 
 
@@ -120,24 +117,3 @@ def test_a_jump_gives_what_walking_gives(size: Any) -> None:
     around = [key for step in range(999_300, 1_000_700) for key in walked.batch(step)]
     middle = around[len(around) // 2].epoch
     assert sorted(key.number for key in around if key.epoch == middle) == list(range(5000))
-
-
-def test_a_curriculum_finds_its_phase() -> None:
-    curriculum = Curriculum()
-    assert curriculum.ends(1_000_000) == [900_000, 1_000_000]
-    assert curriculum.locate(899_999, 1_000_000) == (0, 899_999)
-    assert curriculum.locate(900_000, 1_000_000) == (1, 0)
-    with pytest.raises(SpecError, match="add up to 1"):
-        Curriculum(phases=(Phase(share=0.5, length=8),)).ends(10)
-
-
-def test_a_curriculum_of_two_lengths(make_corpus: Any, frame: Frame) -> None:
-    corpus = make_corpus([3000, 500])
-    samples = [SegmentSamples(Segments(length=length), corpus, frame) for length in (32, 128)]
-    plan = CurriculumPlan(Curriculum(), [EpochPlan(one, Rows(rows=4), 0) for one in samples], num_steps=100)
-    lengths = []
-    for step in (0, 89, 90, 99):
-        phase, keys = plan.batch(step)
-        lengths.append(max(len(samples[phase].sample(0, *key)["tokens"]) for key in keys))
-    assert max(lengths[:2]) <= 32 < min(lengths[2:]) <= 128
-    assert plan.batch(90)[1] == plan.plans[1].batch(0)

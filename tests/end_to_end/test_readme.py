@@ -1,4 +1,4 @@
-"""Every Python block and every shell line of the README runs, in a folder with a model called my-model."""
+"""Every Python block and every shell line of the README runs, in a folder with a model and a few texts."""
 
 import re
 import shlex
@@ -39,6 +39,10 @@ def workplace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     Pretrained(Model.new(bert(size, vocab_size=len(WORDS)))).save(tmp_path / "my-model")
     (tmp_path / "my-model/vocab.txt").write_text("\n".join(WORDS) + "\n")
     (tmp_path / "texts.txt").write_text("a text\nit rained\n\n")
+    articles = (
+        f"Paris number {number} is the city of France. It rained on {number * 7} days.\n" for number in range(150)
+    )
+    (tmp_path / "articles.txt").write_text("\n".join(articles))
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -62,4 +66,5 @@ def test_shell_lines_run(workplace: Path, run_bertie: Callable[..., CompletedPro
         assert command == "bertie"
         done = run_bertie(*arguments)
         assert done.returncode == 0, f"{line}\n{done.stderr}"
+    assert (workplace / "my-run/model/model.safetensors").exists()
     assert np.load(workplace / "vectors.npy").shape == (3, SIZES["tiny"].width)

@@ -305,9 +305,10 @@ def is_alive(process: int) -> bool:
 
 def children_of(process: int) -> list[int]:
     """All below, by /proc."""
-    found = [
-        int(word) for path in Path(f"/proc/{process}/task").glob("*/children") for word in path.read_text().split()
-    ]
+    found: list[int] = []
+    for path in Path(f"/proc/{process}/task").glob("*/children"):
+        with suppress(FileNotFoundError, ProcessLookupError):  # a thread may be gone by now
+            found += map(int, path.read_text().split())
     return [*found, *(below for child in found for below in children_of(child))]
 
 

@@ -2,6 +2,7 @@ import gzip
 import io
 import json
 import pickle
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -154,13 +155,56 @@ def test_folders_globs_and_what_is_left_out(tmp_path: Path) -> None:
     assert list_files([str(tmp_path / "**/*.txt")]) == [tmp_path / "b/x.txt"]
 
 
-def test_standard_input_is_copied_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(b"one\n\ntwo\n")))
-    first = documents(slices(["-"], spool=tmp_path / "spool"))
-    assert [(d.text, d.where) for d in first] == [("one", "standard input:1"), ("two", "standard input:3")]
-    assert documents(slices(["-"], spool=tmp_path / "spool")) == first
+class Terminal(io.BytesIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_what_is_piped_is_copied_anew_and_a_terminal_pipes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def read(stdin: io.BytesIO) -> list[tuple[str, str]]:
+        monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=stdin))
+        return [(found.text, found.where) for found in documents(slices(["-"], spool=tmp_path / "spool"))]
+
+    first = [("one", "standard input:1"), ("two", "standard input:3")]
+    assert read(io.BytesIO(b"one\n\ntwo\n")) == first
+    assert read(Terminal(b"typed\n")) == first
+    assert read(io.BytesIO(b"three\n")) == [("three", "standard input:1")]
+    assert read(io.BytesIO()) == []
+
+
+def test_standard_input_needs_a_place_and_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(b"one\n")))
     with pytest.raises(InputError, match="standard input"):
         slices(["-"])
+    with pytest.raises(InputError, match="standard input: it is given twice"):
+        slices(["-", "-"], spool=tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("name", "command"),
+    [
+        ("-", "pipe it through iconv -f LATIN1 -t UTF-8"),
+        ("my file.txt", "iconv -f LATIN1 -t UTF-8 '{}'"),
+        ("a.txt.gz", "gzip -dc {} | iconv -f LATIN1 -t UTF-8"),
+    ],
+)
+def test_the_way_to_convert_a_text_can_be_run_as_it_is_printed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, command: str
+) -> None:
+    content = "caf\xe9\n".encode("latin-1")
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(content)))
+    path = tmp_path / name
+    if name != "-":
+        path.write_bytes(gzip.compress(content) if path.suffix == ".gz" else content)
+    with pytest.raises(InputError) as refusal:
+        documents(slices(["-" if name == "-" else path], spool=tmp_path / "spool"))
+    hint = str(refusal.value.hint)
+    assert hint.endswith(command.format(path))
+    if name != "-":
+        done = subprocess.run(hint.partition("for example: ")[2], shell=True, capture_output=True, check=True)
+        assert done.stdout.decode("utf-8") == "café\n"
 
 
 def write_bad(content: bytes, name: str) -> Callable[[Path], list[str | Path]]:

@@ -16,6 +16,7 @@ from bertie.errors import FolderError, TokenizerError
 from bertie.text.cleaning import Cleaning
 from bertie.text.documents import Boundary, DocumentOptions, Format
 from bertie.text.lines import MAX_LINE_BYTES
+from bertie.text.sentences import check_language
 from bertie.text.tokenizer import Tokenizer, load_tokenizer
 
 # Imported when called: some load torch, and a build counts every megabyte.
@@ -33,7 +34,7 @@ VIEWS = {
     "freeze": Verb(
         "bertie.cli.corpus_freeze:freeze",
         "Write static masks.",
-        "bertie corpus freeze my-corpus --recipe bert --out masked.arrow",
+        "bertie corpus freeze my-corpus --recipe bert --out my-masks",
     ),
 }
 
@@ -94,7 +95,7 @@ def build(
     Memory does not grow with the text. When it is stopped, or the machine fails, the same command continues.
     """
     options = BuildOptions(
-        language=language,
+        language=language if language == "auto" else check_language(language),
         sentences=sentences,
         cleaning=Cleaning(normalise=normalise, min_characters=min_length, mend_encoding=mend_encoding),
         duplicates=duplicates,

@@ -39,12 +39,22 @@ def report(
     if against is not None:
         found = _with_leakage(found, corpus, used, TextSource(against, field))
     if html is not None:
-        html.write_text(corpus_page(found), encoding="utf-8")
+        _write(html, corpus_page(found))
         console.print(f"{html}: written", markup=False, highlight=False)
     if as_json:
         typer.echo(json.dumps(dataclasses.asdict(found), ensure_ascii=False))
     else:
         _print(found)
+
+
+def _write(path: Path, page: str) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(page, encoding="utf-8")
+    except OSError as error:
+        raise SpecError(
+            f"cannot be written ({error.strerror})", where=str(path), hint="name another file with --html"
+        ) from None
 
 
 def _lengths(words: str) -> list[int]:

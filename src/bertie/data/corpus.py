@@ -53,6 +53,11 @@ class Corpus:
     def num_tokens(self) -> int:
         return self.manifest.num_tokens
 
+    @property
+    def digest(self) -> str:
+        """Of the bytes of all shards, in their order."""
+        return hashlib.sha256("\n".join(shard.sha256 for shard in self.manifest.shards).encode()).hexdigest()
+
     @cached_property
     def lengths(self) -> np.ndarray:
         """[documents] int64, tokens of each document."""
@@ -85,7 +90,7 @@ class Corpus:
                     faults = [f"has {shard.num_documents:,} documents, the manifest says {entry.num_documents:,}"]
                 faults += shard.faults(self.manifest.tokenizer.size)
             yield entry, faults
-        for file in self.manifest.signatures:
+        for file in (*self.manifest.tool_files, *self.manifest.signatures):
             yield file, file_faults(self.folder, file)
 
 

@@ -1,8 +1,10 @@
-"""How alike texts are. Enters: paragraphs. Leaves: exact hashes, and MinHash signatures of one byte a value whose share
-of equal bytes estimates the Jaccard similarity of the texts' shingles (Broder 1997; b-bit: Li and König 2010).
+"""How alike texts are. Enters: texts. Leaves: exact hashes, and MinHash signatures of one byte a value whose share of
+equal bytes estimates the Jaccard similarity of the texts' shingles (Broder 1997; b-bit: Li and König 2010).
 
-A shingle is three words in a row, or four characters of a script without spaces; a mixed text has both.
-Axes: C characters of a block, U units (words, or such characters), P paragraphs, N texts, K values of a signature.
+A shingle is three units in a row, however they are spaced and broken into lines. A unit is a word, or a character of a
+script without spaces; where such characters are many, all others are units of their own, too: in Chinese text one
+changed digit is then as small a change as one changed ideograph.
+Axes: C characters of a block, L of them that are not white space, U units, N texts, K values of a signature.
 """
 
 import hashlib
@@ -13,15 +15,17 @@ from functools import lru_cache
 import numpy as np
 import rensa
 
-NUM_VALUES = 256  # K; the estimate's standard deviation at a similarity of 0.67 is 0.03
+NUM_VALUES = 256  # K; the estimate's standard deviation at a similarity of 0.68 is 0.03
 BAND = 6  # values that must agree in some band before two texts are compared at all
 NUM_BANDS = NUM_VALUES // BAND
-# 5% of the words changed leave about 0.75 of the shingles, 10% leave 0.57.
-THRESHOLD = 0.67
+# 5% of the units changed leave a similarity of about 0.75, 10% one of 0.57.
+THRESHOLD = 0.68
 MIN_UNITS = 20  # in a shorter text one honest change of a word looks like a copy
-WORDS_IN_SHINGLE = 3
-CHARACTERS_IN_SHINGLE = 4
+UNITS_IN_SHINGLE = 3
+MANY_UNSPACED = 0.25  # of a text's characters; Wikipedia's Chinese articles have at least 0.3, its English ones 0.05
 SEED = 20
+# Signatures can be compared only with those made in the same way: another way needs another name.
+SIGNATURES = f"minhash of {NUM_VALUES} values, {UNITS_IN_SHINGLE} units a shingle, seed {SEED}"
 
 _MIX = np.uint64(0xBF58476D1CE4E5B9)
 _BASE = 0x9E3779B97F4A7C15
@@ -50,45 +54,58 @@ def powers(base: int, count: int) -> np.ndarray:
     return power_table(base, 1 << max(16, (count - 1).bit_length()))[:count]
 
 
-def shingles(paragraphs: Sequence[str]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Hashes of all shingles [S] uint64, how many each paragraph has [P], and how many units [P].
+def shingles(texts: Sequence[str]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Hashes of all shingles [S] uint64, how many each text has [N], and how many units [N].
 
     One polynomial hash runs over the whole block; the hash of a span is a difference of two of its values, so that
-    no word is touched by Python. Shingles do not cross paragraphs; one of too few units is a shingle as a whole.
+    no word is touched by Python. Shingles do not cross texts; a text of too few units is a shingle as a whole.
     """
-    text = "\n".join(paragraph.lower().replace("\n", " ") for paragraph in paragraphs) + "\n"
-    codes = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32)  # [C]
-    is_space = codes <= 32
-    unspaced = np.zeros(len(codes), bool)
+    block = "\n".join(text.lower().replace("\n", " ") for text in texts) + "\n"
+    codes = np.frombuffer(block.encode("utf-32-le", "surrogatepass"), np.uint32)  # [C]
+    text_ends = np.flatnonzero(codes == 10)  # [N]
+    is_letter = codes > 32
+    begins = is_letter.copy()
+    begins[1:] &= ~is_letter[:-1]
     if codes.max() >= _UNSPACED[0][0]:
-        for first, last in _UNSPACED:
-            unspaced |= (codes >= first) & (codes <= last)
-    begins = ~is_space
-    begins[1:] &= is_space[:-1] | unspaced[1:] | unspaced[:-1]
-    ends = ~is_space
-    ends[:-1] &= is_space[1:] | unspaced[:-1] | unspaced[1:]
-    starts, stops = np.flatnonzero(begins), np.flatnonzero(ends) + 1  # [U]
-    owner = np.searchsorted(np.flatnonzero(codes == 10), starts)  # [U] the unit's paragraph
-    num_units = np.bincount(owner, minlength=len(paragraphs))
-    if not len(starts):
-        return np.zeros(0, np.uint64), np.zeros(len(paragraphs), np.int64), num_units
+        alone = is_letter & unspaced(codes, text_ends)
+        begins |= alone
+        begins[1:] |= alone[:-1] & is_letter[1:]
+    before = np.searchsorted(np.flatnonzero(begins), text_ends)
+    first_of = np.append(0, before)[: len(texts) + 1]  # [N + 1] number of a text's first unit
+    num_units = np.diff(first_of)
+    if not num_units.any():
+        return np.zeros(0, np.uint64), np.zeros(len(texts), np.int64), num_units
 
-    ordinal = np.arange(len(starts))
-    first_of = np.concatenate([np.zeros(1, np.int64), np.cumsum(num_units)])
-    wanted = np.where(unspaced[starts], CHARACTERS_IN_SHINGLE, WORDS_IN_SHINGLE)
-    final = ordinal + wanted - 1
-    end_of_paragraph = first_of[owner + 1] - 1
-    kept = (final <= end_of_paragraph) | (ordinal == first_of[owner])
-    final = np.minimum(final, end_of_paragraph)[kept]
-    starts, owner = starts[kept], owner[kept]
+    letters = codes[is_letter]  # [L]
+    starts = np.append(np.flatnonzero(begins[is_letter]), len(letters))  # [U + 1]
+    letters[starts[:-1]] |= np.uint32(1 << 21)  # above the bits of a character: else "a bc" would be "ab c"
+    ordinal = np.arange(len(starts) - 1)  # [U]
+    end_of_text = np.repeat(first_of[1:], num_units)
+    kept = ordinal + UNITS_IN_SHINGLE <= end_of_text
+    kept[first_of[:-1][num_units > 0]] = True
+    stops = starts[np.minimum(ordinal + UNITS_IN_SHINGLE, end_of_text)[kept]]
+    starts = starts[:-1][kept]
 
-    running = np.zeros(len(codes) + 1, np.uint64)
-    np.cumsum(codes * powers(_BASE, len(codes)), out=running[1:])
-    hashes = (running[stops[final]] - running[starts]) * powers(_INVERSE, len(codes))[starts]
+    running = np.zeros(len(letters) + 1, np.uint64)
+    np.cumsum(letters * powers(_BASE, len(letters)), out=running[1:])
+    hashes = (running[stops] - running[starts]) * powers(_INVERSE, len(letters))[starts]
     hashes ^= hashes >> np.uint64(29)
     hashes *= _MIX
     hashes ^= hashes >> np.uint64(32)
-    return hashes, np.bincount(owner, minlength=len(paragraphs)), num_units
+    return hashes, np.where(num_units, np.maximum(num_units - UNITS_IN_SHINGLE + 1, 1), 0), num_units
+
+
+def unspaced(codes: np.ndarray, text_ends: np.ndarray) -> np.ndarray:
+    """[C] bool: characters of scripts without spaces, and all of a text in which these are many."""
+    places = np.flatnonzero(codes >= _UNSPACED[0][0])  # in English few, so that the rest costs little
+    high = codes[places]
+    places = places[np.logical_or.reduce([(high >= first) & (high <= last) for first, last in _UNSPACED])]
+    found = np.zeros(len(codes), bool)
+    found[places] = True
+    num_found = np.diff(np.searchsorted(places, text_ends), prepend=0)  # [N]
+    lengths = np.diff(text_ends, prepend=-1)
+    found |= np.repeat(num_found >= MANY_UNSPACED * lengths, lengths)
+    return found
 
 
 def signatures(hashes: np.ndarray, counts: np.ndarray) -> np.ndarray:

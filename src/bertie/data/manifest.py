@@ -65,6 +65,7 @@ class Manifest(Entry):
     layers: tuple[Layer, ...] = ()
     shards: tuple[ShardEntry, ...] = ()
     signatures: tuple[FileEntry, ...] = ()  # what `add` compares new text with
+    tool_files: tuple[FileEntry, ...] = ()  # the corpus's own copy of the tokenizer and of the segmenter's dictionary
 
     @property
     def num_documents(self) -> int:
@@ -137,6 +138,14 @@ def whole_file(path: Path, *, sync_name: bool = True) -> Iterator[BinaryIO]:
 def sha256_of(path: Path) -> str:
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def entry_of(path: Path, name: str) -> FileEntry:
+    """The file under the name that it has in the corpus folder. Its bytes are safe on the disk from now on."""
+    with path.open("rb") as file:
+        os.fsync(file.fileno())
+        found = hashlib.file_digest(file, "sha256").hexdigest()
+        return FileEntry(name=name, num_bytes=file.tell(), sha256=found)
 
 
 def sync_folder(folder: Path) -> None:

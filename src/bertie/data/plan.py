@@ -5,7 +5,6 @@ budget of tokens are found in prefix sums over the permuted lengths. Batches run
 full, and every sample comes once an epoch.
 """
 
-from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -14,7 +13,6 @@ import numpy as np
 from bertie.data.batching import BatchSize, Rows
 from bertie.data.samples.source import Samples, generator
 from bertie.errors import SpecError
-from bertie.spec import Spec
 
 ROUNDS = 6
 CHUNK = 1 << 16  # samples whose prefix sums are held at once
@@ -66,9 +64,7 @@ class EpochPlan:
             self._by_rows: int | None = size.rows
             return
         self._by_rows = None
-        # A batch takes the samples that begin inside its window of the permuted text. With windows so much shorter
-        # than the budget the last one's tail still fits.
-        self.window = size.tokens - samples.longest + 1
+        self.window = self.window_of(size.tokens)
         if self.window < samples.longest:
             raise SpecError(
                 f"a budget of {size.tokens:,} tokens is too small for rows of up to {samples.longest:,}",
@@ -88,6 +84,11 @@ class EpochPlan:
             return self.num_samples / self._by_rows
         return self.total / self.window
 
+    def window_of(self, tokens: int) -> int:
+        """A batch takes the samples that begin inside its window of the permuted text. With windows so much shorter
+        than the budget the last one's tail still fits."""
+        return tokens - self.samples.longest + 1
+
     def batch(self, step: int, rank: int = 0, num_ranks: int = 1) -> list[SampleKey]:
         """The rows of a step. Each rank has batches of its own, of the full size, without overlap."""
         if not 0 <= rank < num_ranks or step < 0:
@@ -96,7 +97,11 @@ class EpochPlan:
         if self._by_rows:
             places = np.arange(number * self._by_rows, (number + 1) * self._by_rows)
             return self._keys(places)
-        return self._keys(np.arange(self._place(number * self.window), self._place((number + 1) * self.window)))
+        return self.between(number * self.window, (number + 1) * self.window)
+
+    def between(self, begin: int, end: int) -> list[SampleKey]:
+        """The samples that begin between two positions of the endless text; of a plan by tokens."""
+        return self._keys(np.arange(self._place(begin), self._place(end)))
 
     def _keys(self, places: np.ndarray) -> list[SampleKey]:
         """Places in the endless row of epochs, to samples."""
@@ -131,45 +136,3 @@ class EpochPlan:
         """[chunks] prefix sums: all that is held of a whole epoch."""
         num_chunks = -(-self.num_samples // CHUNK)
         return np.cumsum([self._chunk(epoch, chunk)[0] for chunk in range(num_chunks)], dtype=np.int64)
-
-
-class Phase(Spec):
-    """A share of all steps, and the length of rows in it."""
-
-    share: float
-    length: int
-
-
-class Curriculum(Spec):
-    """Lengths one after another, by shares of the steps: most steps short, the last ones long."""
-
-    phases: tuple[Phase, ...] = (Phase(share=0.9, length=128), Phase(share=0.1, length=512))
-
-    def ends(self, num_steps: int) -> list[int]:
-        """The step before which each phase ends."""
-        shares = np.cumsum([phase.share for phase in self.phases])
-        if not self.phases or min(phase.share for phase in self.phases) <= 0 or abs(shares[-1] - 1) > 1e-9:
-            raise SpecError("the shares of a curriculum's phases must be above 0 and add up to 1")
-        return [round(share * num_steps) for share in shares]
-
-    def locate(self, step: int, num_steps: int) -> tuple[int, int]:
-        """The phase of a step, and the step's number in it."""
-        ends = self.ends(num_steps)
-        if not 0 <= step < num_steps:
-            raise ValueError(f"step {step} of {num_steps}")
-        phase = int(np.searchsorted(ends, step, side="right"))
-        return phase, step - (ends[phase - 1] if phase else 0)
-
-
-class CurriculumPlan:
-    """One plan for each phase of a curriculum, as one."""
-
-    def __init__(self, curriculum: Curriculum, plans: Sequence[EpochPlan], num_steps: int):
-        if len(plans) != len(curriculum.phases):
-            raise ValueError(f"{len(plans)} plans for {len(curriculum.phases)} phases")
-        self.curriculum, self.plans, self.num_steps = curriculum, plans, num_steps
-
-    def batch(self, step: int, rank: int = 0, num_ranks: int = 1) -> tuple[int, list[SampleKey]]:
-        """The phase, whose samples are meant, and the rows."""
-        phase, inside = self.curriculum.locate(step, self.num_steps)
-        return phase, self.plans[phase].batch(inside, rank, num_ranks)

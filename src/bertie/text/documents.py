@@ -15,11 +15,10 @@ from pathlib import Path
 from bertie.errors import InputError
 from bertie.spec import Spec
 from bertie.text.document_parts import Boundary, Document, DocumentOptions, Format, Part
+from bertie.text.lines import STANDARD_INPUT
 from bertie.text.slicing import is_known, parts_of
 
 __all__ = ["Boundary", "Document", "DocumentOptions", "Format", "Part", "Slice", "list_files", "slices"]
-
-STANDARD_INPUT = "standard input"
 
 
 class Slice(Spec):
@@ -99,6 +98,9 @@ def _files(sources: Sequence[str | Path], spool: Path | None, notices: list[str]
     seen: dict[Path, str] = {}
     for source in sources:
         if str(source) == "-":
+            if Path("-") in seen:
+                raise InputError("it is given twice", where=STANDARD_INPUT, hint='give "-" once')
+            seen[Path("-")] = STANDARD_INPUT
             yield _spooled(spool), STANDARD_INPUT
             continue
         for path in list_files([source], notices):
@@ -125,10 +127,11 @@ def _spooled(spool: Path | None) -> Path:
         raise InputError("standard input cannot be read in slices", hint="save it to a file, and give that")
     spool.mkdir(parents=True, exist_ok=True)
     path = spool / "standard-input"
-    # A build that is resumed has no standard input any more; the complete copy is then what counts.
-    if not path.exists():
+    # What is piped is copied anew: it may be another text than the one of an unfinished build, and its digest then says
+    # so. At a terminal nothing is piped, and the copy of the unfinished build is what counts.
+    if not path.exists() or not sys.stdin.buffer.isatty():
         partial = path.with_suffix(".partial")
         with partial.open("wb") as copy:
             shutil.copyfileobj(sys.stdin.buffer, copy, 1 << 20)
-        partial.rename(path)
+        partial.replace(path)
     return path

@@ -14,7 +14,7 @@ from typing import BinaryIO, NamedTuple, NoReturn, Self
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from bertie.text.lines import CODECS, MAX_LINE_BYTES, Lines, open_bytes, refuse, refuse_long
+from bertie.text.lines import CODECS, MAX_LINE_BYTES, STANDARD_INPUT, Lines, open_bytes, refuse, refuse_long
 
 LIKELY_COLUMNS = ("text", "sentence", "review", "content", "document", "body")
 
@@ -44,7 +44,7 @@ class TextSource:
 
     @property
     def name(self) -> str:
-        return "standard input" if self.is_stdin else str(self.path)
+        return STANDARD_INPUT if self.is_stdin else str(self.path)
 
     @property
     def is_stdin(self) -> bool:

@@ -3,6 +3,7 @@ or an `InputError` that names the file, the line and the way out: not UTF-8, bin
 
 import gzip
 import io
+import shlex
 import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -17,6 +18,7 @@ MAX_LINE_BYTES = 10_000_000
 # isal's own error has no type that a checker could see.
 UNPACKING_ERRORS: Any = (EOFError, isal_zlib.error, zlib.error, gzip.BadGzipFile, pa.ArrowException)
 CODECS = {".gz": "gzip", ".zst": "zstd"}
+STANDARD_INPUT = "standard input"  # its name in messages
 SIGNATURES = {
     b"\x1f\x8b": "a gzip file",
     b"\x28\xb5\x2f\xfd": "a zstd file",
@@ -36,6 +38,15 @@ def refuse(name: str, what: str, line: int | None = None, hint: str | None = Non
 def refuse_long(name: str, line: int, limit: int, what: str = "the line is") -> NoReturn:
     hint = "split it, or raise the limit with max_line_bytes (--max-line-bytes)"
     refuse(name, f"{what} longer than the limit of {limit:,} bytes", line, hint)
+
+
+def conversion(name: str, encoding: str) -> str:
+    """How to get the text as UTF-8: a command that can be run as it stands."""
+    command = f"iconv -f {encoding} -t UTF-8"
+    if name == STANDARD_INPUT:
+        return f"pipe it through {command}"
+    codec = CODECS.get(Path(name).suffix.lower())
+    return f"{codec} -dc {shlex.quote(name)} | {command}" if codec else f"{command} {shlex.quote(name)}"
 
 
 def open_bytes(path: Path) -> BinaryIO:
@@ -105,7 +116,7 @@ class Lines:
             if start.startswith(signature):
                 refuse(self.name, f"this is a binary file ({kind}), not text", hint="give it the ending of what it is")
         if start.startswith((b"\xff\xfe", b"\xfe\xff")):
-            refuse(self.name, "this is UTF-16, not UTF-8", hint=f"convert it: iconv -f UTF-16 -t UTF-8 {self.name}")
+            refuse(self.name, "this is UTF-16, not UTF-8", hint=f"convert it: {conversion(self.name, 'UTF-16')}")
         if b"\0" in start:
             refuse(self.name, "this is a binary file, not text (it has NUL bytes)", hint="give a file of UTF-8 text")
 
@@ -114,5 +125,5 @@ class Lines:
             self.name,
             f"not UTF-8: byte 0x{byte:02X} at offset {offset:,} of the text",
             self.number,
-            f"convert it from the encoding it has, for example: iconv -f LATIN1 -t UTF-8 {self.name}",
+            f"convert it from the encoding it has, for example: {conversion(self.name, 'LATIN1')}",
         )

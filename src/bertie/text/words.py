@@ -4,7 +4,7 @@ Only words written with ideographs come from the segmenter. Everything else (Lat
 ideographs) stays in runs whose words follow from the tokenizer's pieces. A boundary stands only next to an ideograph,
 or at white space or plain punctuation next to such a word, and never before a combining mark. A tokenizer that isolates
 ideographs therefore gives the same tokens for the chunks, one after another, as for the whole sentence;
-`keeps_chunks` tells whether it does.
+`keeps_chunks` tells whether it does, and `word_tokens` finds the words of those that do not.
 """
 
 import re
@@ -20,8 +20,11 @@ from bertie.text.segmenters import Segmenter
 from bertie.text.tokenizer import Tokenizer
 
 # What WordPiece isolates, without the ranges in which its implementations differ (U+2B820 to U+2B91F).
-IDEOGRAPHS = "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0002a6df\U0002a700-\U0002b81f\U0002b920-\U0002ceaf"
-IDEOGRAPHS += "\U0002f800-\U0002fa1f"
+IDEOGRAPH_RANGES = (
+    *((0x3400, 0x4DBF), (0x4E00, 0x9FFF), (0xF900, 0xFAFF), (0x20000, 0x2A6DF)),
+    *((0x2A700, 0x2B81F), (0x2B920, 0x2CEAF), (0x2F800, 0x2FA1F)),
+)
+IDEOGRAPHS = "".join(f"{chr(first)}-{chr(last)}" for first, last in IDEOGRAPH_RANGES)
 _IDEOGRAPH = re.compile(f"[{IDEOGRAPHS}]")
 _LATIN = re.compile("[A-Za-z0-9]")
 _UNIT = re.compile(f"[{IDEOGRAPHS}A-Za-z0-9]+")
@@ -69,7 +72,7 @@ def chunk_all(sentences: Iterable[str], segmenter: Segmenter | None) -> Chunks:
     counts: list[int] = []
     for sentence in sentences:
         before = len(texts)
-        if segmenter is not None and not sentence.isascii() and _has_ideographs(sentence):
+        if segmenter is not None and not sentence.isascii() and has_ideographs(sentence):
             _add_chunks(sentence, segmenter.cut(sentence), texts, flags)
         elif sentence:
             texts.append(sentence)
@@ -78,7 +81,7 @@ def chunk_all(sentences: Iterable[str], segmenter: Segmenter | None) -> Chunks:
     return Chunks(texts, np.frombuffer(bytes(flags), dtype=np.bool_), np.array(counts, dtype=np.int64))
 
 
-def _has_ideographs(sentence: str) -> bool:
+def has_ideographs(sentence: str) -> bool:
     encoded = sentence.encode("utf-8", "surrogatepass")
     return any(byte in encoded for byte in _FIRST_BYTES) and _IDEOGRAPH.search(sentence) is not None
 

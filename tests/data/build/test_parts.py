@@ -23,7 +23,7 @@ def test_a_large_slice_is_handed_out_in_parts_and_only_what_is_missing(
     monkeypatch.setattr(parts, "LARGEST_SLICE", 10)
     monkeypatch.setattr(parts, "PART_BYTES", 60)
     with Journal(tmp_path / "corpus") as journal:
-        journal.start({})
+        journal.start({}, {}, lambda stage, part, facts: True)
         first = {work.key: [document.text for document in work.documents()] for work in works(whole, journal, "tokens")}
         assert len(first) > 2 and sum(map(len, first.values())) == 20
         skipped = list(first)[1]

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from bertie.data.build import BuildOptions, add_to_corpus, build_corpus, repeats
+from bertie.data.build import BuildOptions, add_to_corpus, build_corpus, spilling
 from bertie.data.corpus import Corpus
 from bertie.errors import FolderError, UserError
 from bertie.text.documents import DocumentOptions
@@ -213,7 +213,8 @@ def test_the_ranges_of_the_search_do_not_change_the_shards(
     source = write_documents(texts)
     options = BuildOptions(paragraphs="near")
     first = build_corpus(tmp_path / "a", [source], tokenizer, options, reading=SMALL_SLICES).manifest
-    monkeypatch.setattr(repeats, "ITEMS_AT_ONCE", 50)
+    monkeypatch.setattr(spilling, "ROWS_AT_ONCE", 50)
+    monkeypatch.setattr(spilling, "FAN_OUT", 4)
     second = build_corpus(tmp_path / "b", [source], tokenizer, options, reading=SMALL_SLICES).manifest
     assert (
         first == second and first.dropped["duplicate documents"] == 3 and first.dropped["near-duplicate documents"] == 4

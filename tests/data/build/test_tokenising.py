@@ -7,10 +7,13 @@ import pytest
 
 from bertie.data.build.options import BuildOptions, Setup
 from bertie.data.build.parts import Work
-from bertie.data.build.tokenising import script_language, tokenise, with_leading_spaces, word_starts
+from bertie.data.build.tokenising import script_language, tokenise, with_leading_spaces
 from bertie.data.shards import CorpusDocument, Shard
 from bertie.text.documents import Document
 from bertie.text.tokenizer import Tokenizer, load_tokenizer
+from bertie.text.vocab.building import train_vocabulary
+from bertie.text.vocab.options import VocabOptions
+from bertie.text.vocab.pipelines import Trained, build_tokenizer
 
 
 def tokenised(
@@ -63,6 +66,20 @@ def test_words_that_were_separated_before_are_kept(tmp_path: Path, vocabulary: P
     assert words_of(document, tokenizer) == ["使用", "语言模型", "来预测"]
 
 
+@pytest.mark.parametrize("kind", ["byte-bpe", "unigram"])
+def test_chinese_words_are_units_of_pieces_that_join_characters_too(tmp_path: Path, kind: str) -> None:
+    (tmp_path / "words.txt").write_text("语言\n\n模型\n\n预测\n\n的\n\nprobability\n\n来\n\n用\n", encoding="utf-8")
+    options = VocabOptions(kind=kind, size=400, min_frequency=1, held_out=0)
+    train_vocabulary([tmp_path / "words.txt"], tmp_path / "vocabulary", options)
+    facts, (document,) = tokenised(tmp_path, tmp_path / "vocabulary", ["用语言模型来预测的probability"])
+    tokenizer = load_tokenizer(tmp_path / "vocabulary")
+    assert tokenizer is not None
+    numbers = document.word_numbers
+    words = [tokenizer.decode(document.ids[numbers == word]).strip() for word in range(int(numbers[-1]) + 1)]
+    assert words == ["用", "语言", "模型", "来", "预测", "的", "probability"]
+    assert "word boundaries inside a token" not in facts["counts"]
+
+
 def test_without_sentences_a_paragraph_is_one(tmp_path: Path, vocabulary: Path) -> None:
     _, (document,) = tokenised(tmp_path, vocabulary, ["Ba da. Go ki.\nFe lo."], BuildOptions(sentences=False))
     assert len(document.sentences) == 2
@@ -98,14 +115,6 @@ def test_blocks_do_not_change_what_is_written(
             np.testing.assert_array_equal(getattr(first, field), getattr(second, field))
 
 
-def test_a_word_chunk_is_one_word_and_a_run_follows_its_pieces() -> None:
-    continues = np.array([False, True, False])
-    starts = word_starts(
-        np.array([0, 1, 2, 2, 0, 1]), np.array([3, 2, 0, 1]), np.array([False, True, True, False]), continues
-    )
-    assert starts.tolist() == [True, False, True, True, False, True]
-
-
 @pytest.mark.parametrize(
     ("text", "language"),
     [("plain words", "en"), ("naïve café", "en"), ("今天天气很好", "zh"), ("今日はいい天気です", "ja"),
@@ -117,6 +126,15 @@ def test_the_script_tells_the_language(text: str, language: str) -> None:
 
 def test_spaces_move_to_the_sentence_that_they_precede() -> None:
     assert with_leading_spaces(["One. ", "Two.  ", "Three."]) == ["One.", " Two.", "  Three."]
+
+
+def test_words_that_a_piece_joins_are_counted(tmp_path: Path) -> None:
+    options = VocabOptions(kind="unigram")
+    pieces = [*options.all_special, "▁", *"使用语言模型来", "言模"]
+    build_tokenizer(options, Trained(pieces, scores=[-1.0] * len(pieces))).save(tmp_path / "vocabulary")
+    facts, (document,) = tokenised(tmp_path, tmp_path / "vocabulary", ["使用语言模型来"])
+    assert facts["counts"]["word boundaries inside a token"] == 1
+    assert document.words.sum() == 3  # 使用, 语言模型, 来
 
 
 def test_byte_pieces_of_sentences_are_those_of_the_running_text(tmp_path: Path, shared: Path) -> None:

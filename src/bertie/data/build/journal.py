@@ -5,21 +5,25 @@ import fcntl
 import json
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO, Self
 
-from bertie.data.manifest import sync_folder
+from bertie.data.manifest import write_whole
 from bertie.errors import UserError
 
 FOLDER = ".build"
 FILE = "journal.jsonl"
+LOCK = "lock"
 INPUT = "input"  # standard input, copied
-VERSION = 1
+VERSION = 2
+WRONG = ("input", "wrong")  # stage and part of the note that the user was asked to mend the input
+SHOWN = 5  # differences
 
 
 class Journal:
-    """Notes by stage and part. The first line holds the settings: a build under other ones must not continue this."""
+    """Notes by stage and part. The first line holds the settings and the input: a build under other ones must not
+    continue this."""
 
     def __init__(self, corpus: Path):
         self.corpus, self.folder = corpus, corpus / FOLDER
@@ -29,9 +33,11 @@ class Journal:
         self._file: BinaryIO | None = None
 
     def __enter__(self) -> Self:
+        if self.corpus.is_file():
+            raise UserError("this is a file, not a folder", where=str(self.corpus), hint="name another folder")
         self._made_corpus = not self.corpus.exists()
         self.folder.mkdir(parents=True, exist_ok=True)
-        self._lock = (self.folder / "lock").open("ab")
+        self._lock = (self.folder / LOCK).open("ab")
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
@@ -49,18 +55,36 @@ class Journal:
             if self._made_corpus and not any(self.corpus.iterdir()):
                 self.corpus.rmdir()
 
-    def start(self, settings: Mapping[str, Any]) -> None:
-        """Reads what was done. Settings that changed since are refused, with what differs."""
+    def start(
+        self,
+        settings: Mapping[str, Any],
+        input: Mapping[str, Any],
+        stands: Callable[[str, str, Mapping[str, Any]], bool],
+    ) -> None:
+        """Reads what was done. Settings and input that changed since are refused, with what differs.
+
+        Only an input that was found wrong may be another one now, since the user was asked to mend it: then the notes
+        (stage, part, facts) that no longer stand are forgotten, and the build goes on with the others.
+        """
         path = self.folder / FILE
+        now = json.loads(json.dumps({"version": VERSION, "settings": settings, "input": input}))
         kept = self._read(path)
-        if kept is not None:
-            self._refuse_other(kept, json.loads(json.dumps(settings)))
-        else:
-            self.clear(keep=INPUT)
-        self._file = path.open("ab", buffering=0)
         if kept is None:
-            self._write({"version": VERSION, "settings": settings})
-            sync_folder(self.folder)
+            self.clear(keep=INPUT)
+        else:
+            self._refuse_other(kept["settings"], now["settings"])
+            if self.done(*WRONG) is None:
+                self._refuse_other(kept["input"], now["input"])
+        if kept != now:
+            self.notes = {key: facts for key, facts in self.notes.items() if stands(*key, facts)}
+            notes = (_noted(stage, part, facts) for (stage, part), facts in self.notes.items())
+            write_whole(path, b"".join(map(_line, (now, *notes))))
+        self._file = path.open("ab", buffering=0)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether what was done was read: only then can more be noted."""
+        return self._file is not None
 
     def exists(self) -> bool:
         return (self.folder / FILE).exists()
@@ -73,7 +97,7 @@ class Journal:
         return sorted((part, note) for (of, part), note in self.notes.items() if of == stage)
 
     def note(self, stage: str, part: str, facts: Mapping[str, Any]) -> None:
-        self._write({"stage": stage, "part": part, "facts": facts})
+        self._write(_line(_noted(stage, part, facts)))
         self.notes[stage, part] = dict(facts)
 
     def clear(self, keep: str | None = None) -> None:
@@ -83,6 +107,8 @@ class Journal:
         for path in self.folder.iterdir():
             if path.is_dir() and path.name != keep:
                 shutil.rmtree(path)
+            elif path.is_file() and path.name != LOCK:
+                path.unlink()
 
     def remove(self) -> None:
         """The build is over. The journal outlives the files it speaks of, so that a kill leaves nothing unnamed."""
@@ -93,7 +119,7 @@ class Journal:
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def _read(self, path: Path) -> dict[str, Any] | None:
-        """The settings and, into `notes`, what was done. A last line that was cut by a kill never happened."""
+        """The first line and, into `notes`, what was done. A last line that was cut by a kill never happened."""
         try:
             content = path.read_bytes()
         except FileNotFoundError:
@@ -106,12 +132,11 @@ class Journal:
             return None
         for line in lines[1:]:
             self.notes[line["stage"], line["part"]] = line["facts"]
-        settings: dict[str, Any] = lines[0]["settings"]
-        return settings
+        first: dict[str, Any] = lines[0]
+        return first
 
-    def _write(self, line: Mapping[str, Any]) -> None:
+    def _write(self, content: bytes) -> None:
         assert self._file is not None, "start comes first"
-        content = (json.dumps(line, ensure_ascii=False, separators=(",", ":")) + "\n").encode()
         end = self._file.seek(0, os.SEEK_END)
         try:
             if self._file.write(content) != len(content):
@@ -125,12 +150,21 @@ class Journal:
         names = [name for name in dict.fromkeys([*kept, *now]) if kept.get(name) != now.get(name)]
         if names:
             changes = "; ".join(
-                f"{name} was {shown(kept.get(name))} and is now {shown(now.get(name))}" for name in names
+                f"{name} was {shown(kept.get(name))} and is now {shown(now.get(name))}" for name in names[:SHOWN]
             )
+            changes += f"; and {len(names) - SHOWN:,} more" if len(names) > SHOWN else ""
             hint = "give what it was begun with, or --restart to begin anew"
             raise UserError(
                 f"the unfinished build here was begun otherwise: {changes}", where=str(self.corpus), hint=hint
             )
+
+
+def _noted(stage: str, part: str, facts: Mapping[str, Any]) -> dict[str, Any]:
+    return {"stage": stage, "part": part, "facts": facts}
+
+
+def _line(content: Mapping[str, Any]) -> bytes:
+    return (json.dumps(content, ensure_ascii=False, separators=(",", ":")) + "\n").encode()
 
 
 def shown(value: Any) -> str:

@@ -1,7 +1,6 @@
 """The stage between. Enters: the hashes and signatures of all parts, and those that the corpus has. Leaves: drops, and
 the hashes and signatures of what stays, which a later `add` compares with."""
 
-import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -13,16 +12,15 @@ from bertie.data.build.repeats import (
     REASONS,
     DropLog,
     Signed,
-    count_drops,
     find_exact,
     find_near,
     mapped,
 )
 from bertie.data.build.signing import DOCUMENTS, PARAGRAPHS, bands_path, hashes_path, places_path
 from bertie.data.duplicates import BAND, NUM_BANDS
-from bertie.data.manifest import FileEntry, sha256_of
+from bertie.data.manifest import FileEntry, entry_of
 
-STAGE = "merge"
+STAGE, KEPT = "merge", "kept"
 
 
 def kept_name(layer: int, level: str, near: bool) -> str:
@@ -40,7 +38,7 @@ def merge(
         if not want or journal.done(STAGE, REASONS[reason]):
             continue
         tell(REASONS[reason])
-        log.remove(str(reason))
+        log.remove(reason)
         level = DOCUMENTS if reason < 2 else PARAGRAPHS
         near = reason in (1, 3)
         target = journal.folder / kept_name(setup.layer, level, near)
@@ -50,7 +48,7 @@ def merge(
             merge_near(setup, parts, before, log, reason, level, target)
         else:
             find_exact([hashes_path(setup, part, level) for part in parts], before, log, reason, target)
-        journal.note(STAGE, REASONS[reason], {"dropped": count_drops(log, reason)})
+        journal.note(STAGE, REASONS[reason], {"dropped": log.count(reason)})
 
 
 def merge_near(
@@ -83,28 +81,38 @@ def keep_bands(signed: Sequence[Signed], stays: Sequence[np.ndarray], target: Pa
     begin = 0
     for one, rows in zip(signed, stays, strict=True):
         end = begin + int(rows.sum())
-        kept[:, begin:end] = mapped(one.bands)[:, rows]
+        # Mapped anew each time: pages that were written count as ours while they are mapped.
+        np.lib.format.open_memmap(target, mode="r+")[:, begin:end] = mapped(one.bands)[:, rows]
         begin = end
     kept.flush()
 
 
 def move_kept(setup: Setup, journal: Journal, room: int) -> tuple[list[FileEntry], int]:
     """Takes what `add` will want into the corpus folder, and tells the bytes that had no room there and were left out.
-    Hashes are always kept: they are small."""
+    Hashes are always kept: they are small.
+
+    What is kept is noted before anything moves, so that a build that was killed here tells the same numbers.
+    """
+    decided = journal.done(STAGE, KEPT)
+    if decided is None:
+        entries, left_out = choose_kept(sorted(journal.folder.glob(f"signatures-{setup.layer:02d}-*")), room)
+        decided = {"files": [entry.model_dump() for entry in entries], "left out": left_out}
+        journal.note(STAGE, KEPT, decided)
+    entries = [FileEntry(**entry) for entry in decided["files"]]
+    for entry in entries:
+        if (made := journal.folder / entry.name).exists():
+            made.replace(setup.folder / entry.name)
+    return entries, decided["left out"]
+
+
+def choose_kept(paths: Sequence[Path], room: int) -> tuple[list[FileEntry], int]:
     entries: list[FileEntry] = []
     left_out = 0
-    pattern = f"signatures-{setup.layer:02d}-*"
-    # A build that was killed here had moved some of them already.
-    found = {path.name: path for path in (*setup.folder.glob(pattern), *journal.folder.glob(pattern))}
-    for path in sorted(found.values(), key=lambda path: (path.suffix != ".u64", path.name)):
+    for path in sorted(paths, key=lambda path: path.suffix != ".u64"):
         size = path.stat().st_size
         if path.suffix != ".u64" and size > room:
             left_out += size
-            path.unlink()
             continue
         room -= size
-        entries.append(FileEntry(name=path.name, num_bytes=size, sha256=sha256_of(path)))
-        with path.open("rb") as file:
-            os.fsync(file.fileno())
-        path.replace(setup.folder / path.name)
+        entries.append(entry_of(path, path.name))
     return entries, left_out

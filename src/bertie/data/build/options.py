@@ -8,9 +8,7 @@ from pydantic import Field
 
 from bertie.spec import Spec
 from bertie.text.cleaning import Cleaning
-from bertie.text.segmenters import Segmenter, SegmenterName, load_segmenter
-from bertie.text.tokenizer import Tokenizer
-from bertie.text.words import keeps_chunks
+from bertie.text.segmenters import SegmenterName
 
 
 class BuildOptions(Spec):
@@ -49,9 +47,3 @@ class Setup:
     @property
     def drops(self) -> Path:
         return self.folder / ".build" / "drops"
-
-
-def segmenter_for(tokenizer: Tokenizer, options: BuildOptions) -> Segmenter | None:
-    """None also where the tokenizer's pieces do not end at the segmenter's words."""
-    segmenter = load_segmenter(options.segmenter, options.dictionary)
-    return segmenter if segmenter is not None and keeps_chunks(tokenizer) else None

@@ -36,7 +36,9 @@ class Pool:
 
     def __exit__(self, *raised: object) -> None:
         if self._executor is not None:
-            self._executor.shutdown(wait=not any(raised), cancel_futures=True)
+            # After a user's mistake the folder is swept, and nobody may still be writing there.
+            is_calm = not any(raised) or isinstance(raised[1], UserError)
+            self._executor.shutdown(wait=is_calm, cancel_futures=True)
 
     def warm_up(self) -> None:
         """Start the workers while the caller still plans: starting is mostly imports."""

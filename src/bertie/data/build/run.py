@@ -1,34 +1,42 @@
 """Text in, a corpus folder out: compare, merge, tokenise, then the manifest. Every stage maps over parts of the input
-and notes what it finished. A build that was killed goes on, and its shards have the bytes of an undisturbed one."""
+and notes what it finished. A build that was killed goes on, and its shards have the bytes of an undisturbed one.
+
+Until the manifest is written, at once and last, a corpus that was there before is as it was, also under `restart`.
+Files that the manifest does not name are swept away then.
+
+A build goes on only with the input that it was begun with. An input that was found wrong may be mended: what was made
+of slices that are as before is kept, the rest is made again; where nothing was finished yet, nothing is remembered.
+"""
 
 import errno
 import hashlib
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
-from bertie.data.build.journal import INPUT, Journal
+from bertie.data.build.journal import INPUT, WRONG, Journal
 from bertie.data.build.memory import release_memory
 from bertie.data.build.merging import merge, move_kept
-from bertie.data.build.options import BuildOptions, Setup, segmenter_for
+from bertie.data.build.options import BuildOptions, Setup
 from bertie.data.build.parts import Work, num_parts, works
 from bertie.data.build.pool import Pool
 from bertie.data.build.signing import sign
 from bertie.data.build.source import Source, text_bytes
-from bertie.data.build.tokenising import tokenise
+from bertie.data.build.sweeping import next_layer, sweep
+from bertie.data.build.tokenising import load_tools, tokenise
+from bertie.data.build.tools import FOLDER, check_tools, move_tools, save_tools, tools_of, with_copy
 from bertie.data.corpus import Corpus, tokenizer_entry
-from bertie.data.manifest import FILE, FileEntry, Layer, Manifest, ShardEntry, added
-from bertie.errors import UserError
-from bertie.text import sentences
+from bertie.data.manifest import FILE, FileEntry, Layer, Manifest, ShardEntry, added, sha256_of
+from bertie.errors import InputError, UserError
 from bertie.text.documents import DocumentOptions, Slice
+from bertie.text.lines import STANDARD_INPUT
 from bertie.text.tokenizer import Tokenizer
 
-SIGN, TOKENISE = "signatures", "tokens"
-TOKENIZER_FOLDER = "tokenizer"
+BEGIN, SIGN, TOKENISE = "begin", "signatures", "tokens"
 SURELY_SHARED = (
     32 << 20
 )  # bytes of text that are work for every worker; a small input may be done sooner than they start
@@ -75,7 +83,7 @@ def build_corpus(
         if not restart and (target / FILE).exists() and not journal.exists():
             hint = "bertie corpus add puts more text into it; --restart builds it anew"
             raise UserError("there is a finished corpus here already", where=str(target), hint=hint)
-        return run.go(journal, restart)
+        return run.go(journal, None, restart)
 
 
 def add_to_corpus(
@@ -90,12 +98,14 @@ def add_to_corpus(
 ) -> BuildReport:
     """Appends documents under the options that the corpus was built with. The corpus stays usable meanwhile."""
     target = Path(folder)
-    manifest = Corpus.open(target, tokenizer).manifest
-    stored = manifest.layers[0].options if manifest.layers else {}
+    Corpus.open(target, tokenizer)  # a mistake is told before the folder is touched
     source = Source(tuple(map(str, sources)), reading)
-    run = _Run(target, source, tokenizer, BuildOptions.parse(stored), num_workers, progress)
     with writing(target), Journal(target) as journal:
-        return run.go(journal, restart)
+        before = Manifest.read(target)
+        options = with_copy(BuildOptions.parse(before.layers[0].options if before.layers else {}), target)
+        run = _Run(target, source, tokenizer, options, num_workers, progress)
+        check_tools(before, run.tools, target)
+        return run.go(journal, before, restart)
 
 
 @contextmanager
@@ -122,69 +132,97 @@ class _Run:
     ):
         self.folder, self.source, self.tokenizer, self.options = folder, source, tokenizer, options
         self.num_workers, self.progress = num_workers, progress or (lambda step: None)
+        self.tools = tools_of(options)
         self.begun, self.num_bytes = time.monotonic(), 0
         self.slices: list[Slice] = []
         self.notices: list[str] = []
 
-    def go(self, journal: Journal, restart: bool) -> BuildReport:
-        before = Manifest.read(self.folder) if (self.folder / FILE).exists() and not restart else None
-        tools = self._tools()
+    def go(self, journal: Journal, before: Manifest | None, restart: bool) -> BuildReport:
+        """`before` is the corpus to add to."""
         if restart:
             journal.clear()
-        with Pool(self.num_workers) as pool:
-            if text_bytes(self.source.names) > SURELY_SHARED:
-                pool.warm_up()
-            # The input is read through before anything old is given up: a mistake in it must not cost a corpus.
-            self.slices = self.source.slices(journal.folder / INPUT, self.notices)
-            if restart:
-                (self.folder / FILE).unlink(missing_ok=True)
-            return self._stages(journal, pool, before, tools)
+        load_tools.cache_clear()  # of an earlier build of this process
+        try:
+            with Pool(self.num_workers) as pool:
+                if text_bytes(self.source.names) > SURELY_SHARED:
+                    pool.warm_up()
+                self.slices = self.source.slices(journal.folder / INPUT, self.notices)
+                return self._stages(journal, pool, before)
+        except UserError as error:
+            self._let_mend(journal, error)
+            raise
 
-    def _stages(self, journal: Journal, pool: Pool, before: Manifest | None, tools: dict[str, str]) -> BuildReport:
-        journal.start(self._settings(tools))
-        if journal.done("begin", "layer") is None:
-            journal.note("begin", "layer", {"number": len(before.layers) if before else 0})
-        layer = int(journal.notes["begin", "layer"]["number"])
+    def _let_mend(self, journal: Journal, error: UserError) -> None:
+        """Nothing may stand in the way of what the user mends."""
+        is_begun = journal.finished(SIGN) or journal.finished(TOKENISE)
+        if journal.is_open and not is_begun:
+            journal.clear()
+            sweep(self.folder)
+        elif journal.is_open and isinstance(error, InputError):
+            journal.note(*WRONG, {})
+            then = "then run the same command: it continues"
+            error.hint = f"{error.hint}; {then}" if error.hint else then
+
+    def _stages(self, journal: Journal, pool: Pool, before: Manifest | None) -> BuildReport:
+        journal.start(self._settings(before), self._input(), self._stands)
         resumed = {stage: len(found) for stage in (SIGN, TOKENISE) if (found := journal.finished(stage))}
-        if before is not None and len(before.layers) > layer:  # killed when all was done but the sweeping
-            journal.remove()
-            return self._report(before, resumed)
-        setup = Setup(self.folder, layer, self.folder / TOKENIZER_FOLDER, self.options)
-        if not resumed:
-            clear_layer(self.folder, layer)
-        if before is None:
-            self.tokenizer.save(setup.tokenizer_path)
+        here = sha256_of(self.folder / FILE) if (self.folder / FILE).exists() else None
+        if journal.done(BEGIN, "layer") is None:
+            sweep(self.folder)
+            journal.note(BEGIN, "layer", {"number": next_layer(self.folder), "manifest": here})
+        begin = journal.notes[BEGIN, "layer"]
+        if begin["manifest"] != here:  # killed when all was done but the sweeping
+            return self._finish(journal, Manifest.read(self.folder), resumed)
+        save_tools(journal.folder, self.tokenizer, self.options)
+        options = with_copy(self.options, journal.folder)
+        setup = Setup(self.folder, int(begin["number"]), journal.folder / FOLDER, options)
         release_memory()
         pool.limit(num_parts(self.slices))
         numbers: dict[str, int] = {}
-        if self.options.compares:
+        if options.compares:
             numbers = self._compare(setup, journal, pool, before.signatures if before else ())
         self._map(TOKENISE, partial(tokenise, setup, numbers), journal, pool)
-        for path in self.folder.glob("*.part"):  # of workers that were killed
-            path.unlink()
-        manifest = self._manifest(setup, journal, tools, before)
+        manifest = self._manifest(setup, journal, before)
         manifest.write(self.folder)
+        return self._finish(journal, manifest, resumed)
+
+    def _finish(self, journal: Journal, manifest: Manifest, resumed: dict[str, int]) -> BuildReport:
+        sweep(self.folder)
         journal.remove()
-        return self._report(manifest, resumed)
+        seconds = time.monotonic() - self.begun
+        return BuildReport(self.folder, manifest, seconds, self.num_bytes, resumed, tuple(self.notices))
 
-    def _tools(self) -> dict[str, str]:
-        segmenter = segmenter_for(self.tokenizer, self.options)
-        name = "none" if segmenter is None else f"{segmenter.name} {segmenter.version} {segmenter.digest}"
-        splitter = f"{sentences.NAME} {sentences.VERSION}" if self.options.sentences else "none"
-        return {"segmenter": name, "sentences": splitter}
+    def _settings(self, before: Manifest | None) -> dict[str, Any]:
+        options = self.options.model_dump(mode="json", exclude={"dictionary"})  # whose digest is among the tools
+        cleaning = options.pop("cleaning")
+        return {
+            "the command": "bertie corpus build" if before is None else "bertie corpus add",
+            "tokenizer": self.tokenizer.digest,
+            **self.tools,
+            **{f"--{name.replace('_', '-')}": value for name, value in options.items()},
+            **{f"cleaning ({name})": value for name, value in cleaning.items()},
+        }
 
-    def _settings(self, tools: dict[str, str]) -> dict[str, Any]:
-        options = self.options.model_dump(mode="json")
+    def _input(self) -> dict[str, Any]:
         digests: dict[str, list[str]] = {}
         for part in (part for one in self.slices for part in one.parts):
             digests.setdefault(part.shown, []).append(f"{part.start} {part.stop} {part.digest}")
         return {
-            "tokenizer": self.tokenizer.digest,
-            **tools,
-            **{f"--{name}": value for name, value in options.items()},
             "reading": self.source.reading.model_dump(mode="json"),
-            **{f"the file {name}": digest_of(found) for name, found in digests.items()},
+            **{
+                name if name == STANDARD_INPUT else f"the file {name}": digest_of(found)
+                for name, found in digests.items()
+            },
+            "the order of the files": digest_of(list(digests)),
         }
+
+    def _stands(self, stage: str, part: str, facts: Mapping[str, Any]) -> bool:
+        """Whether a note is still true of a mended input: of the first stage where its slice is as it was. What comes
+        later depends on all slices."""
+        if stage != (SIGN if self.options.compares else TOKENISE):
+            return stage == BEGIN
+        number = slice_number(part)
+        return number < len(self.slices) and facts["slice"] == self.slices[number].digest
 
     def _compare(self, setup: Setup, journal: Journal, pool: Pool, old: Sequence[FileEntry]) -> dict[str, int]:
         """The number under which each part was compared."""
@@ -199,14 +237,14 @@ class _Run:
         total = sum(one.size for one in self.slices)
         begun, num_bytes, num_done = time.monotonic(), 0, 0
         for work, facts in pool.run(function, works(self.slices, journal, stage)):
-            journal.note(stage, work.key, facts)
+            journal.note(stage, work.key, {**facts, "slice": self.slices[slice_number(work.key)].digest})
             num_bytes += facts["bytes"]
             num_done += work.num_bytes
             self.progress(Step(stage, num_bytes, num_done / total if total else None, time.monotonic() - begun))
         if stage == TOKENISE:
             self.num_bytes = num_bytes
 
-    def _manifest(self, setup: Setup, journal: Journal, tools: dict[str, str], before: Manifest | None) -> Manifest:
+    def _manifest(self, setup: Setup, journal: Journal, before: Manifest | None) -> Manifest:
         counts: dict[str, int] = {}
         dropped: dict[str, int] = {}
         shards: list[ShardEntry] = []
@@ -214,38 +252,47 @@ class _Run:
             counts, dropped = added(counts, facts["counts"]), added(dropped, facts["dropped"])
             if facts["shard"]:
                 shards.append(ShardEntry(**facts["shard"]))
-        room = max(SMALL, round(DISK_SHARE * counts.get("bytes read", 0)) - sum(shard.num_bytes for shard in shards))
+        if not counts.get("documents read") or not (shards or before):
+            journal.clear()  # there is nothing to go on with
+            self._refuse_empty(counts.get("documents read", 0), dropped)
+        room = max(SMALL, round(DISK_SHARE * counts["bytes read"]) - sum(shard.num_bytes for shard in shards))
         kept, left_out = move_kept(setup, journal, room)
         if left_out:
             counts["bytes of near signatures not kept"] = left_out
-        first = len(before.shards) if before else 0
-        options = self.options.model_dump(mode="json")
+        old = before or Manifest(
+            tokenizer=tokenizer_entry(self.tokenizer),
+            tools=self.tools,
+            tool_files=tuple(move_tools(journal.folder, self.folder)),
+        )
         layer = Layer(
             sources=self.source.names,
-            options=options,
-            first_shard=first,
+            options=old.layers[0].options if old.layers else self.options.model_dump(mode="json"),
+            first_shard=len(old.shards),
             counts=dict(sorted(counts.items())),
             dropped=dict(sorted(dropped.items())),
         )
-        return Manifest(
-            tokenizer=tokenizer_entry(self.tokenizer),
-            tools=tools,
-            counts=dict(sorted(added(before.counts if before else {}, counts).items())),
-            dropped=dict(sorted(added(before.dropped if before else {}, dropped).items())),
-            layers=(*(before.layers if before else ()), layer),
-            shards=(*(before.shards if before else ()), *shards),
-            signatures=(*(before.signatures if before else ()), *kept),
+        return old.model_copy(
+            update={
+                "counts": dict(sorted(added(old.counts, counts).items())),
+                "dropped": dict(sorted(added(old.dropped, dropped).items())),
+                "layers": (*old.layers, layer),
+                "shards": (*old.shards, *shards),
+                "signatures": (*old.signatures, *kept),
+            }
         )
 
-    def _report(self, manifest: Manifest, resumed: dict[str, int]) -> BuildReport:
-        seconds = time.monotonic() - self.begun
-        return BuildReport(self.folder, manifest, seconds, self.num_bytes, resumed, tuple(self.notices))
+    def _refuse_empty(self, num_documents: int, dropped: Mapping[str, int]) -> NoReturn:
+        names = self.source.names
+        where = ", ".join(names[:3]) + (", ..." if len(names) > 3 else "")
+        if not num_documents:
+            raise InputError("there is no document in the input", where=where, hint="give files with text")
+        listed = ", ".join(f"{count:,} {reason}" for reason, count in sorted(dropped.items()))
+        what = f"of {num_documents:,} documents none is left ({listed})"
+        raise InputError(what, where=where, hint="give other text, or a lower --min-length")
 
 
-def clear_layer(folder: Path, layer: int) -> None:
-    """Files that a build which was given up left behind."""
-    for path in (*folder.glob(f"shard-{layer:02d}-*"), *folder.glob(f"signatures-{layer:02d}-*")):
-        path.unlink()
+def slice_number(part: str) -> int:
+    return int(part.split("-")[0])
 
 
 def digest_of(digests: Sequence[str]) -> str:

@@ -52,51 +52,46 @@ class _Signer:
         self.hashes: dict[str, list[tuple[int, int, int]]] = {DOCUMENTS: [], PARAGRAPHS: []}
         self.places: dict[str, list[np.ndarray]] = {DOCUMENTS: [], PARAGRAPHS: []}
         self.rows: dict[str, list[np.ndarray]] = {DOCUMENTS: [], PARAGRAPHS: []}
-        self.block: list[tuple[int, list[str]]] = []
+        self.block: list[tuple[int, str]] = []
         self.num_waiting = 0
 
     def add(self, number: int, text: str) -> None:
-        options, lines = self.options, text.split("\n")
+        options = self.options
         if options.duplicates:
             self.hashes[DOCUMENTS].append((exact_hash(text), number, WHOLE))
         if options.paragraphs != "off":
             self.hashes[PARAGRAPHS].extend(
                 (exact_hash(line), number, place)
-                for place, line in enumerate(lines)
+                for place, line in enumerate(text.split("\n"))
                 if len(line) >= options.min_paragraph
             )
         if options.compares_near:
-            self.block.append((number, lines))
+            self.block.append((number, text))
             self.num_waiting += len(text)
             if self.num_waiting >= BLOCK_CHARACTERS:
                 self.flush()
 
     def flush(self) -> None:
-        if not self.block:
-            return
-        counts = [len(lines) for _, lines in self.block]
-        hashes, per_line, units = shingles([line for _, lines in self.block for line in lines])
-        begins = np.cumsum([0, *counts[:-1]])
         if self.options.near_duplicates:
-            numbers = np.array([number for number, _ in self.block])
-            enough = np.add.reduceat(units, begins) >= MIN_UNITS
-            found = signatures(hashes, np.add.reduceat(per_line, begins))
-            self._keep(DOCUMENTS, found[enough], numbers[enough], np.full(int(enough.sum()), WHOLE))
+            self._sign(DOCUMENTS, [(text, number, WHOLE) for number, text in self.block])
         if self.options.paragraphs == "near":
-            numbers = np.repeat([number for number, _ in self.block], counts)
-            within = np.arange(len(units)) - np.repeat(begins, counts)
-            long_enough = np.array([len(line) for _, lines in self.block for line in lines])
-            enough = (units >= MIN_UNITS) & (long_enough >= self.options.min_paragraph)
-            found = signatures(hashes[np.repeat(enough, per_line)], per_line[enough])
-            self._keep(PARAGRAPHS, found, numbers[enough], within[enough])
+            lines = (
+                (line, number, place)
+                for number, text in self.block
+                for place, line in enumerate(text.split("\n"))
+                if len(line) >= self.options.min_paragraph
+            )
+            self._sign(PARAGRAPHS, list(lines))
         self.block.clear()
         self.num_waiting = 0
 
-    def _keep(self, level: str, rows: np.ndarray, documents: np.ndarray, paragraphs: np.ndarray) -> None:
-        places = np.zeros(len(rows), PLACES)
-        places["document"], places["paragraph"] = documents, paragraphs
-        self.places[level].append(places)
-        self.rows[level].append(rows)
+    def _sign(self, level: str, items: Sequence[tuple[str, int, int]]) -> None:
+        """Keeps the signatures of texts, each with the numbers of its document and paragraph."""
+        hashes, counts, units = shingles([text for text, _, _ in items])
+        enough = units >= MIN_UNITS
+        places = np.array([(number, place) for _, number, place in items], PLACES)
+        self.places[level].append(places[enough])
+        self.rows[level].append(signatures(hashes[np.repeat(enough, counts)], counts[enough]))
 
     def write(self, setup: Setup, part: str) -> None:
         self.flush()
@@ -106,19 +101,15 @@ class _Signer:
             save(hashes_path(setup, part, level), hashes[np.argsort(hashes["hash"], kind="stable")])
             if not wants_near[level]:
                 continue
-            save(places_path(setup, part, level), joined(self.places[level], np.zeros(0, PLACES)))
-            rows = joined(self.rows[level], np.zeros((0, NUM_BANDS * BAND), np.uint8))[:, : NUM_BANDS * BAND]
-            save(bands_path(setup, part, level), as_bands(rows))
+            save(places_path(setup, part, level), np.concatenate(self.places[level]))
+            save(bands_path(setup, part, level), as_bands(np.concatenate(self.rows[level])))
         sync_folder(setup.signatures)
 
 
 def as_bands(rows: np.ndarray) -> np.ndarray:
-    """[n, K] -> [NUM_BANDS, n, BAND]"""
-    return np.ascontiguousarray(rows.reshape(len(rows), NUM_BANDS, BAND).transpose(1, 0, 2))
-
-
-def joined(arrays: Sequence[np.ndarray], empty: np.ndarray) -> np.ndarray:
-    return np.concatenate(arrays) if arrays else empty
+    """[n, K] -> [NUM_BANDS, n, BAND]; the values beyond the last whole band are left."""
+    banded = rows[:, : NUM_BANDS * BAND].reshape(len(rows), NUM_BANDS, BAND)
+    return np.ascontiguousarray(banded.transpose(1, 0, 2))
 
 
 def save(path: Path, array: np.ndarray) -> None:

@@ -1,6 +1,6 @@
 """The last stage. Enters: one part of the input and what of it was there before. Leaves: a shard, and counts.
 
-Axes: C chunks, T tokens, S sentences, D documents of a block.
+Axes: T tokens, S sentences, D documents of a block.
 """
 
 import re
@@ -12,17 +12,18 @@ from typing import Any
 import numpy as np
 
 from bertie.data.build.memory import release_memory
-from bertie.data.build.options import Setup, segmenter_for
+from bertie.data.build.options import Setup
 from bertie.data.build.parts import Work
 from bertie.data.build.repeats import REASONS, WHOLE, DropLog
 from bertie.data.corpus import shard_name
 from bertie.data.shards import Block, id_type, write_shard
 from bertie.errors import TokenizerError
 from bertie.text.cleaning import Cleaner
-from bertie.text.segmenters import Segmenter
+from bertie.text.segmenters import Segmenter, load_segmenter
 from bertie.text.sentences import split_sentences
 from bertie.text.tokenizer import Tokenizer, load_tokenizer
-from bertie.text.words import IDEOGRAPHS, chunk_all
+from bertie.text.word_tokens import WordTokenizer
+from bertie.text.words import IDEOGRAPHS
 
 # Enough that calls cost nothing, little enough that a worker's memory stays small.
 BLOCK_CHARACTERS = 100_000
@@ -53,8 +54,8 @@ def tokenise(setup: Setup, numbers: Mapping[str, int], work: Work) -> dict[str, 
 
 class Tools:
     def __init__(self, tokenizer: Tokenizer, segmenter: Segmenter | None, language: str | None):
-        self.tokenizer, self.segmenter, self.language = tokenizer, segmenter, language
-        self.continues = tokenizer.continues
+        self.tokenizer, self.language = tokenizer, language
+        self.encode = WordTokenizer(tokenizer, segmenter)
         # A piece that carries the space before it wants that space; the splitter leaves it at the sentence before.
         self.moves_spaces = tokenizer.kind == "byte-bpe"
 
@@ -70,7 +71,8 @@ def load_tools(setup: Setup) -> Tools:
     if tokenizer is None:
         raise TokenizerError("there is no tokenizer in this folder", where=str(setup.tokenizer_path))
     language = None if setup.options.language == "auto" else setup.options.language
-    tools = Tools(tokenizer, segmenter_for(tokenizer, setup.options), language)
+    segmenter = load_segmenter(setup.options.segmenter, setup.options.dictionary)
+    tools = Tools(tokenizer, segmenter, language)
     release_memory()
     return tools
 
@@ -150,12 +152,8 @@ class _Documents:
 
     def _block(self, sentences: list[str], counts: list[int], names: list[str]) -> Iterator[Block]:
         tools = self.tools
-        chunks = chunk_all(sentences, tools.segmenter)
-        pieces = tools.tokenizer.encode_pieces(chunks.texts)
-        token_ends = np.concatenate([[0], np.cumsum(pieces.lengths)])  # [C + 1]
-        words = word_starts(pieces.ids, pieces.lengths, chunks.is_word, tools.continues)
-
-        sentence_ends = token_ends[np.concatenate([[0], np.cumsum(chunks.counts)])]  # [S + 1]
+        tokens = tools.encode(sentences)
+        sentence_ends = np.concatenate([[0], np.cumsum(tokens.lengths)])  # [S + 1]
         document_at = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)  # [D + 1] sentences before
         document_ends = sentence_ends[document_at]  # [D + 1]
         owner = np.repeat(np.arange(len(counts)), counts)  # [S]
@@ -165,26 +163,19 @@ class _Documents:
         stays = lengths > 0
         self.dropped["documents without tokens"] += int((~stays).sum())
         unk = tools.tokenizer.special.unk
-        self.counts["unknown tokens"] += int((pieces.ids == unk).sum()) if unk is not None else 0
+        self.counts["unknown tokens"] += int((tokens.ids == unk).sum()) if unk is not None else 0
+        if tokens.num_joined:
+            self.counts["word boundaries inside a token"] += tokens.num_joined
         if not stays.any():
             return
         yield Block(
-            ids=pieces.ids.astype(id_type(tools.tokenizer.size)),
-            words=words,
+            ids=tokens.ids.astype(id_type(tools.tokenizer.size)),
+            words=tokens.begins,
             lengths=lengths[stays],
             sentences=starts,
             num_sentences=np.bincount(owner[has_tokens], minlength=len(counts))[stays],
             names=[name for name, stay in zip(names, stays, strict=True) if stay],
         )
-
-
-def word_starts(ids: np.ndarray, lengths: np.ndarray, is_word: np.ndarray, continues: np.ndarray) -> np.ndarray:
-    """[T] bool: True where a token begins a word. All tokens of a word's chunk are one word."""
-    starts = ~continues[ids]
-    starts[np.repeat(is_word, lengths)] = False
-    begins = np.cumsum(lengths) - lengths
-    starts[begins[lengths > 0]] = True
-    return starts
 
 
 def places_of(drops: np.ndarray) -> tuple[dict[int, int], set[tuple[int, int]]]:

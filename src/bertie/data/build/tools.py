@@ -1,0 +1,60 @@
+"""What cuts the text: tokenizer, segmenter with its dictionary, sentence splitter. Enters: those of a build. Leaves:
+their names for the manifest, and a copy in the corpus folder, so that a later `add` needs no path; it is refused where
+any of them has become another since."""
+
+import shutil
+from pathlib import Path
+
+from bertie.data.build.options import BuildOptions
+from bertie.data.corpus import file_faults
+from bertie.data.duplicates import SIGNATURES
+from bertie.data.manifest import FileEntry, Manifest, entry_of
+from bertie.errors import FolderError
+from bertie.text import sentences
+from bertie.text.segmenters import load_segmenter
+from bertie.text.tokenizer import Tokenizer
+
+FOLDER = "tokenizer"
+DICTIONARY = f"{FOLDER}/dictionary.txt"
+
+
+def tools_of(options: BuildOptions) -> dict[str, str]:
+    segmenter = load_segmenter(options.segmenter, options.dictionary)
+    name = "none" if segmenter is None else f"{segmenter.name} {segmenter.version} {segmenter.digest}"
+    splitter = f"{sentences.NAME} {sentences.VERSION}" if options.sentences else "none"
+    return {"segmenter": name, "sentences": splitter, "near duplicates": SIGNATURES if options.compares_near else "none"}
+
+
+def save_tools(folder: Path, tokenizer: Tokenizer, options: BuildOptions) -> None:
+    """Copies that the workers use. They lie in the build's own folder until `move_tools`."""
+    shutil.rmtree(folder / FOLDER, ignore_errors=True)
+    tokenizer.save(folder / FOLDER)
+    if options.dictionary:
+        shutil.copyfile(options.dictionary, folder / DICTIONARY)
+
+
+def move_tools(build: Path, corpus: Path) -> list[FileEntry]:
+    shutil.rmtree(corpus / FOLDER, ignore_errors=True)
+    (build / FOLDER).replace(corpus / FOLDER)
+    return [entry_of(path, f"{FOLDER}/{path.name}") for path in sorted((corpus / FOLDER).iterdir())]
+
+
+def with_copy(options: BuildOptions, folder: Path) -> BuildOptions:
+    """The options with the dictionary that was copied into the folder, where one was."""
+    return options.replace(dictionary=folder / DICTIONARY) if (folder / DICTIONARY).exists() else options
+
+
+def check_tools(manifest: Manifest, tools: dict[str, str], folder: Path) -> None:
+    """Refuses to add what would be cut otherwise than the rest of the corpus."""
+    for entry in manifest.tool_files:
+        for fault in file_faults(folder, entry):
+            hint = "restore it from a copy, or build the corpus again"
+            raise FolderError(f"{entry.name} {fault}", where=str(folder), hint=hint)
+    others = [
+        f"{name} was {was!r} and is now {tools.get(name)!r}"
+        for name, was in manifest.tools.items()
+        if tools.get(name) != was
+    ]
+    if others:
+        hint = "install the versions that made the corpus, or build it again with these"
+        raise FolderError(f"the corpus was made otherwise: {'; '.join(others)}", where=str(folder), hint=hint)

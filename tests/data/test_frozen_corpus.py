@@ -1,0 +1,56 @@
+"""Frozen corpora: what is written comes back, and halves of two freezings are not taken for one."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from bertie.batch import Sample
+from bertie.data.frozen_corpus import HELD_OUT, SAMPLES, FrozenCorpus, is_frozen, is_writable, write_frozen_corpus
+from bertie.errors import FolderError
+from bertie.text.tokenizer import Tokenizer, load_tokenizer
+from bertie.text.vocabulary import wordpiece_tokenizer
+
+TOKENIZER = wordpiece_tokenizer(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "cat", "dog"])
+
+
+def samples(*rows: list[int]) -> list[Sample]:
+    return [{"tokens": np.array(row)} for row in rows]
+
+
+def write(folder: Path, held_out: bool = True, seed: int = 0, tokenizer: Tokenizer = TOKENIZER) -> FrozenCorpus:
+    held = samples([2, 6, 3]) if held_out else None
+    return write_frozen_corpus(folder, samples([2, 5, 3], [2, 3]), held, tokenizer, 10, {"seed": seed})
+
+
+def test_what_is_written_comes_back(tmp_path: Path) -> None:
+    made = write(tmp_path / "f")
+    assert is_frozen(tmp_path / "f")
+    opened = FrozenCorpus(tmp_path / "f")
+    assert np.asarray(opened.samples.sample(0, 0, 0)["tokens"]).tolist() == [2, 5, 3]
+    assert opened.held_out is not None and opened.held_out.num_samples == 1
+    assert opened.digest == made.digest != write(tmp_path / "g", seed=1).digest
+    loaded = load_tokenizer(tmp_path / "f" / "tokenizer")
+    assert loaded is not None and loaded.digest == TOKENIZER.digest
+
+
+def test_written_again_without_held_out_none_is_left(tmp_path: Path) -> None:
+    write(tmp_path)
+    assert write(tmp_path, held_out=False).held_out is None
+
+
+def test_halves_of_two_freezings_are_refused(tmp_path: Path) -> None:
+    write(tmp_path / "a")
+    write(tmp_path / "b", seed=1)
+    (tmp_path / "a" / HELD_OUT).replace(tmp_path / "b" / HELD_OUT)
+    with pytest.raises(FolderError, match="not made together"):
+        FrozenCorpus(tmp_path / "b")
+
+
+def test_only_a_folder_of_its_own_is_written_to(tmp_path: Path) -> None:
+    assert is_writable(tmp_path / "new") and is_writable(tmp_path)
+    write(tmp_path)
+    (tmp_path / SAMPLES).unlink()
+    assert is_writable(tmp_path) and not is_frozen(tmp_path), "what a kill left is finished by the next"
+    (tmp_path / "thesis.tex").write_text("precious")
+    assert not is_writable(tmp_path) and not is_writable(tmp_path / "thesis.tex")
