@@ -18,7 +18,7 @@ PACKAGE = ROOT / "src" / "bertie"
 FLOORS = (
     *("errors", "spec", "batch", "progress", "machine"),
     *("text", "data", "nn", "objectives", "tasks", "models", "train", "compress", "search", "inspection", "serve"),
-    *("bertie", "cli"),
+    *("bertie", "cli", "__main__"),
 )
 APART = {"nn": {"text", "data"}}
 WITHOUT_TORCH = "text"
@@ -26,7 +26,7 @@ WITHOUT_TORCH = "text"
 LONGEST_FILE = 400
 MOST_ARGUMENTS = 12
 # True wrappers: what they take is what another callable takes.
-WRAPPERS = {("spec.py", "replace"), ("models/model.py", "__call__")}
+WRAPPERS = {("spec.py", "replace"), ("models/model.py", "__call__"), ("cli/plan.py", "plan")}
 
 WITHOUT_FAMILIES = ("text", "data", "nn", "train")
 FAMILIES = re.compile(
@@ -47,7 +47,7 @@ def own_files() -> dict[str, str]:
 
 def all_files() -> dict[str, str]:
     """Path inside the repository -> source, tests and scripts included."""
-    folders = ("src", "tests", "examples", "benchmarks")
+    folders = ("src", "tests", "examples", "benchmarks", "experiments")
     files = (file for folder in folders for file in (ROOT / folder).rglob("*.py"))
     return {str(file.relative_to(ROOT)): file.read_text(encoding="utf-8") for file in files}
 

@@ -1,8 +1,7 @@
-"""`bertie pretrain` and `bertie runs`: killed, stopped, resumed, refused, told."""
+"""`bertie pretrain`: stopped, resumed, continued, refused."""
 
 import json
 import os
-import random
 import signal
 import subprocess
 import sys
@@ -14,29 +13,12 @@ import numpy as np
 import pytest
 
 import bertie
-from bertie.cli.app import VERBS, Verb
 from bertie.data.corpus import write_shards
 from bertie.data.shards import CorpusDocument
 from bertie.text.tokenizer import load_tokenizer
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
-OWN = {
-    "pretrain": Verb("bertie.cli.pretrain:pretrain", "Train a model on a corpus.", "bertie pretrain --recipe bert"),
-    "runs": Verb("bertie.cli.runs:runs", "List runs and draw their curves.", "bertie runs show my-run"),
-}
-SCRIPT = """
-import sys
-from bertie.cli.app import VERBS, Verb, main
-VERBS.setdefault("pretrain", Verb("bertie.cli.pretrain:pretrain", "Train.", "bertie pretrain"))
-main(sys.argv[1:])
-"""
 STEPS = 60
-
-
-@pytest.fixture(autouse=True)
-def verbs(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, verb in OWN.items():
-        monkeypatch.setitem(VERBS, name, VERBS.get(name, verb))
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +48,7 @@ def words(corpus: Path, out: Path) -> list[str]:
 
 def start(corpus: Path, out: Path) -> subprocess.Popen[str]:
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    command = [sys.executable, "-c", SCRIPT, *words(corpus, out)]
+    command = [sys.executable, "-m", "bertie.cli.app", *words(corpus, out)]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
 
 
@@ -98,25 +80,6 @@ def undisturbed(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def weights(out: Path) -> bytes:
     return (out / "model" / "model.safetensors").read_bytes()
-
-
-def test_killed_at_random_moments_it_ends_in_the_same_bits(corpus: Path, undisturbed: Path, tmp_path: Path) -> None:
-    out, chance = tmp_path / "run", random.Random(5)
-    for _ in range(3):
-        process = start(corpus, out)
-        wait_for(process, out, len(steps_logged(out)) + chance.randrange(3, 16))
-        time.sleep(chance.random() * 0.03)  # not only just after a step was logged
-        process.kill()
-        process.communicate()
-        assert not (out / "summary.json").exists(), "it was to be killed before its end"
-    process = start(corpus, out)
-    _, complaints = process.communicate()
-    assert process.returncode == 0, complaints
-    assert "going on after step" in complaints
-    assert weights(out) == weights(undisturbed)
-    done = steps_logged(out)
-    assert sorted(set(done)) == list(range(1, STEPS + 1))
-    assert len(done) <= STEPS + 3 * 8, "a kill costs one interval at most"
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
@@ -163,7 +126,7 @@ def test_what_is_refused(run_bertie: Run, corpus: Path, undisturbed: Path, tmp_p
     nearest = run_bertie(*new, "--schedule", "lineal")
     assert (nearest.returncode, "did you mean 'linear'" in nearest.stderr) == (2, True)
     both = run_bertie(*new, "--from", undisturbed)
-    assert (both.returncode, "either --recipe or --from" in both.stderr) == (2, True)
+    assert (both.returncode, "--recipe and --from cannot both be given" in both.stderr) == (2, True)
     late = run_bertie(*new, "--warmup", 61)
     assert (late.returncode, "does not fit into 60 steps" in late.stderr) == (2, True)
     assert not (tmp_path / "run").exists()
@@ -178,22 +141,7 @@ def test_a_tokenizer_of_another_digest_is_refused(
     assert "the corpus was made with the tokenizer" in done.stderr
 
 
-def test_runs_are_listed_and_drawn(run_bertie: Run, undisturbed: Path) -> None:
-    listed = run_bertie("runs", undisturbed.parent, "--json")
-    (one,) = (json.loads(line) for line in listed.stdout.splitlines())
-    assert (one["name"], one["step"], one["steps"], one["finished"]) == ("undisturbed", STEPS, STEPS, True)
-    assert run_bertie("runs", "list", undisturbed.parent, "--json").stdout == listed.stdout
-    assert "undisturbed" in run_bertie("runs", undisturbed.parent).stdout
-    shown = run_bertie("runs", "show", undisturbed)
-    assert shown.returncode == 0
-    assert f"{STEPS} of {STEPS} steps, finished" in shown.stdout
-    assert "·" in shown.stdout and "o" in shown.stdout.split("+--")[0]
-    missing = run_bertie("runs", "show", undisturbed.parent)
-    assert (missing.returncode, "is no run folder" in missing.stderr) == (2, True)
-
-
 def test_help_names_an_example(run_bertie: Run) -> None:
-    for verb in ("pretrain", "runs"):
-        done = run_bertie(verb, "--help")
-        assert done.returncode == 0
-        assert "Example:" in done.stdout
+    done = run_bertie("pretrain", "--help")
+    assert done.returncode == 0
+    assert "Example:\n    bertie pretrain --recipe bert" in done.stdout

@@ -40,7 +40,8 @@ CorpusMaker = Callable[..., Corpus]
 def make_corpus(tokenizer: Tokenizer) -> CorpusMaker:
     """`make_corpus(folder, 200)`: documents of 12 to 24 tokens in sentences of four, with a rule.
 
-    "ring": twelve words round and round; "rising": upwards through all words; "topics": any of one topic's six words.
+    "ring": twelve words round and round; "pieces": the same tokens, but two of them are a word; "rising": upwards
+    through all words; "topics": any of one topic's six words.
     """
 
     def make(folder: Path, num_documents: int, plan: str = "ring", seed: int = 0) -> Corpus:
@@ -50,12 +51,14 @@ def make_corpus(tokenizer: Tokenizer) -> CorpusMaker:
             length = int(rng.integers(12, 25))
             words = {
                 "ring": (rng.integers(12) + np.arange(length)) % 12,
+                "pieces": (rng.integers(6) * 2 + np.arange(length)) % 12,
                 "rising": rng.integers(NUM_WORDS - length) + np.arange(length),
                 "topics": rng.integers(10) * 6 + rng.integers(0, 6, length),
             }[plan]
             ids = (words + len(SPECIAL)).astype(np.uint16)
             sentences = np.arange(0, length, 4, dtype=np.uint32)
-            documents.append(CorpusDocument(ids, sentences, np.ones(length, bool), str(number)))
+            begins = np.arange(length) % 2 == 0 if plan == "pieces" else np.ones(length, bool)
+            documents.append(CorpusDocument(ids, sentences, begins, str(number)))
         write_shards(folder, documents, tokenizer)
         tokenizer.save(folder / "tokenizer")
         return Corpus.open(folder, tokenizer)

@@ -10,9 +10,10 @@ import torch
 
 from bertie.batch import Batch
 from bertie.data.corpus import Corpus
+from bertie.data.frozen import Frozen, write_frozen
 from bertie.models.model import Model
 from bertie.models.recipe import Recipe
-from bertie.train.evaluation import Evaluation, token_frequencies, unigram_figures
+from bertie.train.evaluation import Evaluation, target_frequencies, token_frequencies, unigram_figures
 from bertie.train.held_out import CorpusPart
 
 Draw = Callable[..., list[Batch]]
@@ -51,6 +52,12 @@ def test_without_hidden_tokens_there_is_no_baseline() -> None:
     assert Evaluation.beats_baseline({"sentence_order": 0.7})
     assert not Evaluation.beats_baseline({"masked_lm": 2.0, "unigram_loss": 2.0})
     assert not Evaluation.beats_baseline({"masked_lm": math.nan, "unigram_loss": 2.0})
+
+
+def test_frequencies_of_what_is_masked_already(tmp_path: Path) -> None:
+    rows = [{"tokens": np.array([2, 4, 4, 3]), "masked_targets": np.array(targets)} for targets in ([5, 6], [6, 6])]
+    write_frozen(tmp_path / "f.arrow", rows, 10, {})
+    assert target_frequencies(Frozen(tmp_path / "f.arrow"), 8).tolist() == [0, 0, 0, 0, 0, 1, 3, 0]
 
 
 def test_frequencies_are_of_the_given_documents(make_corpus: Callable[..., Corpus], tmp_path: Path) -> None:

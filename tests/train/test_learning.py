@@ -14,6 +14,7 @@ from bertie.objectives.masked_lm import MaskedLM
 from bertie.objectives.next_sentence import NextSentence
 from bertie.objectives.sentence_order import SentenceOrder
 from bertie.text.tokenizer import Tokenizer
+from bertie.train.budget import Steps
 from bertie.train.optimiser import AdamWSpec
 from bertie.train.options import PretrainOptions
 from bertie.train.run import pretrain
@@ -29,11 +30,11 @@ def learn(
     steps: int,
 ) -> dict[str, float]:
     options = PretrainOptions(
-        steps=steps,
+        budget=Steps(steps=steps),
         length=32,
         batch_tokens=768,
         adamw=AdamWSpec(rate=4e-3),
-        schedule=Linear(warmup=steps // 10),
+        schedule=Linear(warmup=0.1),
         save_every=steps,
         held_out=10,
         eval_every=steps,
@@ -44,15 +45,21 @@ def learn(
     return pretrain(folder, model, corpus, tokenizer, options)["evaluation"]
 
 
-@pytest.mark.parametrize("choose", [EachToken(), WholeWords(), Spans(), NGrams()], ids=lambda chooser: chooser.kind)
+@pytest.mark.parametrize(
+    ("choose", "plan"),
+    [(EachToken(), "ring"), (WholeWords(), "pieces"), (Spans(), "pieces"), (NGrams(), "pieces")],
+    ids=["tokens", "whole words", "spans", "n-grams"],
+)
 def test_masked_tokens(
     make_corpus: Callable[..., Corpus],
     tokenizer: Tokenizer,
     recipe: Callable[..., Recipe],
     tmp_path: Path,
     choose: Chooser,
+    plan: str,
 ) -> None:
-    corpus = make_corpus(tmp_path / "c", 1000)
+    """Where words have two pieces, neither helps to guess the other: both are hidden together."""
+    corpus = make_corpus(tmp_path / "c", 1000, plan)
     found = learn(tmp_path / "run", (MaskedLM(samples=Segments(), choose=choose),), corpus, tokenizer, recipe, 200)
     assert found["masked_lm_accuracy"] > 0.9
     assert found["masked_lm"] < 0.3 * found["unigram_loss"]

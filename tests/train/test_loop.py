@@ -1,7 +1,6 @@
-"""The loop: micro-batches are one batch, steps depend on nothing but their number, and nonsense stops it."""
+"""Steps: micro-batches are one batch, steps depend on nothing but their number, and nonsense stops it."""
 
 from collections.abc import Callable
-from itertools import islice
 from typing import Any, ClassVar
 
 import pytest
@@ -14,9 +13,8 @@ from bertie.models.model import Model
 from bertie.models.recipe import Recipe
 from bertie.objectives.masked_lm import MaskedLM
 from bertie.objectives.sentence_order import SentenceOrder
-from bertie.train.loop import NotFiniteError, StepResult, accumulate, known_counts, step_seed, train
+from bertie.train.loop import NotFiniteError, StepResult, accumulate, known_counts, step_seed, take_step
 from bertie.train.optimiser import AdamWSpec
-from bertie.train.schedule import Linear
 
 Draw = Callable[..., list[Batch]]
 WHOLE = [[30, 30, 24, 24, 9, 8]]
@@ -82,11 +80,13 @@ def test_what_parts_ask_for_counts_once_a_step(
     torch.testing.assert_close(more, plain + 1)
 
 
-def run(model: Model, draw: Draw, num_steps: int, **options: Any) -> list[StepResult]:
+def run(model: Model, draw: Draw, num_steps: int, seed: int = 0) -> list[StepResult]:
     adamw = AdamWSpec(rate=1e-3)
-    optimiser = options.pop("optimiser", None) or adamw.build(model)
-    batches = options.pop("batches", lambda step: draw(model, PARTS, seed=step))
-    return list(train(model, batches, optimiser, adamw, Linear(warmup=2), num_steps=num_steps, **options))
+    optimiser = adamw.build(model)
+    return [
+        take_step(model, draw(model, PARTS, seed=step), optimiser, adamw, 1 / (step + 1), step=step, seed=seed)
+        for step in range(num_steps)
+    ]
 
 
 def test_a_run_depends_on_its_seed_alone(recipe: Callable[..., Recipe], draw_batches: Draw) -> None:
@@ -103,7 +103,7 @@ def test_a_run_depends_on_its_seed_alone(recipe: Callable[..., Recipe], draw_bat
 def test_results_tell_the_step(recipe: Callable[..., Recipe], draw_batches: Draw) -> None:
     results = run(Model.new(recipe()), draw_batches, 4)
     assert [result.step for result in results] == [0, 1, 2, 3]
-    assert [result.rate for result in results] == pytest.approx([5e-4, 1e-3, 1e-3, 5e-4])
+    assert [result.rate for result in results] == pytest.approx([1e-3, 1e-3 / 2, 1e-3 / 3, 1e-3 / 4])
     assert {result.num_tokens for result in results} == {125}
     assert set(results[0].report.losses) == {"masked_lm", "next_sentence"}
     assert all(result.norm > 0 for result in results)
@@ -121,15 +121,11 @@ def test_a_loss_that_is_not_finite_stops_before_the_weights_change(
 ) -> None:
     model = Model.new(recipe())
     adamw = AdamWSpec()
-    steps = train(
-        model, lambda step: draw_batches(model, PARTS, step), adamw.build(model), adamw, Linear(), num_steps=9
-    )
-    assert [result.step for result in islice(steps, 2)] == [0, 1]
     with torch.no_grad():
         model.get_parameter("heads.next-sentence.output.weight").fill_(float("inf"))
     before = {name: one.detach().clone() for name, one in model.named_parameters()}
     with pytest.raises(NotFiniteError, match="next_sentence is not finite at step 3") as raised:
-        next(steps)
+        take_step(model, draw_batches(model, PARTS), adamw.build(model), adamw, 1.0, step=2)
     assert raised.value.step == 2
     assert all(torch.equal(one, before[name]) for name, one in model.named_parameters())
 

@@ -12,13 +12,17 @@ import torch
 
 import bertie
 from bertie.data.corpus import Corpus
+from bertie.data.course import Curriculum, Phase, Ramp
 from bertie.data.shapes import Pairs, Segments
 from bertie.errors import FolderError, SpecError, TokenizerError, UserError
 from bertie.models.model import Model
 from bertie.models.recipe import Recipe
 from bertie.objectives.masked_lm import MaskedLM
 from bertie.text.tokenizer import Tokenizer
+from bertie.train import run_state
+from bertie.train.budget import Steps, Time, Tokens
 from bertie.train.checkpoint import WEIGHTS
+from bertie.train.evaluation import Evaluation
 from bertie.train.loop import NotFiniteError
 from bertie.train.optimiser import AdamWSpec
 from bertie.train.options import PretrainOptions
@@ -29,17 +33,20 @@ from bertie.train.stopping import Stopped
 
 Record = dict[str, Any]
 SMALL = PretrainOptions(
-    steps=12,
+    budget=Steps(steps=12),
     length=32,
     batch_tokens=256,
     micro_tokens=128,
     adamw=AdamWSpec(rate=1e-3),
-    schedule=Linear(warmup=2),
+    schedule=Linear(warmup=1 / 6),
     save_every=4,
     eval_every=6,
     held_out=10,
     eval_rows=16,
 )
+
+
+TWO_LENGTHS = Curriculum(phases=(Phase(share=0.5, length=16), Phase(share=0.5, length=32)))
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +56,7 @@ def corpus(make_corpus: Callable[..., Corpus], tmp_path_factory: pytest.TempPath
 
 @pytest.fixture
 def go(corpus: Corpus, tokenizer: Tokenizer, recipe: Callable[..., Recipe]) -> Callable[..., Record]:
-    """`go(folder, steps=20)`: a tiny run with dropout, with some options replaced."""
+    """`go(folder, budget=Steps(steps=20))`: a tiny run with dropout, with some options replaced."""
 
     def run(folder: Path, tell: Callable[[Record], None] | None = None, **changes: Any) -> Record:
         model = changes.pop("model", None) or Model.new(recipe(dropout=0.1), seed=1)
@@ -151,8 +158,10 @@ def test_a_kill_while_the_model_is_written_leaves_no_half_model(
 def test_other_options_are_refused_with_what_differs(go: Callable[..., Record], tmp_path: Path) -> None:
     with pytest.raises(Stopped):
         go(tmp_path / "run", stopping_at(2))
-    with pytest.raises(SpecError, match=r"options\.steps: 12 before, 13 now; options\.adamw\.rate: 0\.001 before"):
-        go(tmp_path / "run", steps=13, adamw=AdamWSpec(rate=0.5))
+    with pytest.raises(
+        SpecError, match=r"options\.budget\.steps: 12 before, 13 now; options\.adamw\.rate: 0\.001 before"
+    ):
+        go(tmp_path / "run", budget=Steps(steps=13), adamw=AdamWSpec(rate=0.5))
 
 
 def test_another_model_is_refused(go: Callable[..., Record], recipe: Callable[..., Recipe], tmp_path: Path) -> None:
@@ -231,6 +240,14 @@ def test_micro_batches_change_next_to_nothing(
     assert losses[0] == pytest.approx(losses[1], abs=1e-4)
 
 
+def test_a_measurement_that_is_no_number_is_never_the_best(
+    go: Callable[..., Record], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    measured = iter([float("nan"), 3.0, float("nan"), 2.5])
+    monkeypatch.setattr(Evaluation, "__call__", lambda self, model: {"loss": next(measured)})
+    assert go(tmp_path / "run", eval_every=3)["best"] == {"step": 12, "loss": 2.5}
+
+
 def test_without_held_out_text_nothing_is_evaluated(go: Callable[..., Record], tmp_path: Path) -> None:
     assert go(tmp_path / "run", held_out=0)["evaluation"] is None
     assert events(tmp_path / "run", "evaluation") == []
@@ -251,3 +268,116 @@ def test_another_number_of_threads_is_told(go: Callable[..., Record], tmp_path: 
     finally:
         torch.set_num_threads(before)
     assert events(tmp_path / "run", "resume")[0]["exact"] is False
+
+
+def logged(folder: Path, figure: str) -> list[float]:
+    return [record[figure] for record in events(folder, "step")]
+
+
+def test_a_budget_of_tokens_ends_when_they_are_used_up(go: Callable[..., Record], tmp_path: Path) -> None:
+    summary = go(tmp_path / "run", budget=Tokens(tokens=2000))
+    tokens = logged(tmp_path / "run", "tokens")
+    assert tokens[-2] < 2000 <= tokens[-1] == summary["tokens"]
+    assert logged(tmp_path / "run", "progress") == [min(count / 2000, 1) for count in tokens]
+    rates = logged(tmp_path / "run", "lr")
+    assert rates[0] == pytest.approx(1e-3 * tokens[0] / 2000 * 6)
+    assert rates[-1] == pytest.approx(1e-3 * (1 - tokens[-2] / 2000) * 6 / 5)
+    assert events(tmp_path / "run", "evaluation")[-1]["step"] == len(tokens) == summary["steps"]
+
+
+COURSES: list[Record] = [
+    {"budget": Tokens(tokens=2000)},
+    {"budget": Tokens(tokens=2000), "curriculum": TWO_LENGTHS, "ramp": Ramp(begin=64, share=0.6)},
+    {"curriculum": TWO_LENGTHS, "ramp": Ramp(begin=64, share=0.6), "static_masks": 2},
+]
+
+
+@pytest.mark.parametrize("changes", COURSES)
+@pytest.mark.parametrize("step", [2, 7])
+def test_every_counted_course_is_resumed_exactly(
+    go: Callable[..., Record], tmp_path: Path, changes: Record, step: int
+) -> None:
+    go(tmp_path / "whole", **changes)
+    with pytest.raises(Stopped):
+        go(tmp_path / "halted", stopping_at(step), **changes)
+    go(tmp_path / "halted", **changes)
+    assert weights(tmp_path / "halted") == weights(tmp_path / "whole")
+    assert logged(tmp_path / "halted", "tokens") == logged(tmp_path / "whole", "tokens")
+
+
+def test_rows_and_batches_grow_by_the_share_of_the_run(go: Callable[..., Record], tmp_path: Path) -> None:
+    seen = []
+
+    def note(record: Record) -> None:
+        if record["event"] == "step":
+            seen.append(record["tokens"])
+
+    go(tmp_path / "run", note, curriculum=TWO_LENGTHS, ramp=Ramp(begin=64, share=0.5), held_out=0)
+    sizes = [after - before for before, after in zip([0, *seen], seen, strict=False)]
+    assert sizes[0] <= 64 and max(sizes[:3]) < min(sizes[6:])
+
+
+class Clock:
+    """In the place of the module `time`: every look costs a tenth of a second."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def perf_counter(self) -> float:
+        self.now += 0.1
+        return self.now
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    made = Clock()
+    monkeypatch.setattr(run_state, "time", made)
+    return made
+
+
+def test_a_budget_of_time_follows_the_clock(go: Callable[..., Record], tmp_path: Path, clock: Clock) -> None:
+    summary = go(tmp_path / "run", budget=Time(seconds=20), schedule=Linear(warmup=0.25))
+    progress = logged(tmp_path / "run", "progress")
+    assert progress == sorted(progress) and progress[-2] < 1 == progress[-1]
+    assert 20 < summary["seconds"] < 23
+    rates = logged(tmp_path / "run", "lr")
+    top = rates.index(max(rates))
+    assert 0.2 < progress[top] < 0.35
+    assert 0 < rates[0] < rates[top // 2] < rates[top] == pytest.approx(1e-3, rel=0.1)
+    assert rates[-1] < 0.1 * rates[top]
+    assert events(tmp_path / "run", "saved")[-1]["step"] == summary["steps"]
+
+
+def test_all_that_a_run_does_takes_of_its_time(go: Callable[..., Record], tmp_path: Path, clock: Clock) -> None:
+    def pause(record: Record) -> None:
+        clock.now += 2.5 if record["event"] in ("evaluation", "saved") else 0.0
+
+    idle = go(tmp_path / "idle", budget=Time(seconds=15))["steps"]
+    assert go(tmp_path / "busy", pause, budget=Time(seconds=15))["steps"] < idle / 2
+
+
+def test_time_is_counted_over_all_sittings_and_not_exactly(
+    go: Callable[..., Record], tmp_path: Path, clock: Clock
+) -> None:
+    with pytest.raises(Stopped):
+        go(tmp_path / "run", stopping_at(5), budget=Time(seconds=20))
+    clock.now += 1000  # between the sittings nothing is counted
+    go(tmp_path / "run", budget=Time(seconds=20))
+    (resumed,) = events(tmp_path / "run", "resume")
+    assert (resumed["exact"], resumed["why"]) == (False, ["its budget is time"])
+    seconds = logged(tmp_path / "run", "seconds")
+    assert seconds == sorted(seconds) and seconds[-1] < 22
+
+
+def test_the_share_of_the_peak_is_told_where_the_peak_is_known(
+    corpus: Corpus, tokenizer: Tokenizer, recipe: Callable[..., Recipe], tmp_path: Path
+) -> None:
+    options = SMALL.replace(budget=Steps(steps=4), curriculum=TWO_LENGTHS, length=32)
+    pretrain(tmp_path, Model.new(recipe()), corpus, tokenizer, options, peak=lambda length: 1000.0 * length)
+    peaks = [record["tokens_per_second"] / record["share_of_peak"] for record in events(tmp_path, "step")]
+    assert peaks == pytest.approx([16_000, 16_000, 32_000, 32_000])
+
+
+def test_a_ramp_must_climb() -> None:
+    with pytest.raises(SpecError, match="a ramp from 300 tokens does not climb to 256"):
+        SMALL.replace(ramp=Ramp(begin=300))

@@ -2,13 +2,18 @@
 
 from collections.abc import Iterable
 from difflib import get_close_matches
+from typing import TYPE_CHECKING
 
 from bertie.errors import SpecError
-from bertie.models.recipe import SIZES, Recipe
-from bertie.models.recipes import RECIPES
+
+if TYPE_CHECKING:
+    from bertie.models.recipe import Recipe
 
 
-def choose_recipe(name: str, size: str, vocab_size: int) -> Recipe:
+def choose_recipe(name: str, size: str, vocab_size: int) -> "Recipe":
+    from bertie.models.recipe import SIZES  # with torch, which many verbs do not need
+    from bertie.models.recipes import RECIPES
+
     check("recipe", name, RECIPES)
     check("size", size, SIZES)
     return RECIPES[name](SIZES[size], vocab_size)

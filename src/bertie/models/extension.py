@@ -11,6 +11,7 @@ from torch import nn
 from bertie.models.model import Model
 from bertie.models.pretrained import Pretrained, load
 from bertie.models.recipe import Recipe
+from bertie.models.source import find_folder
 from bertie.text import load_tokenizer
 from bertie.text.vocab.extension import Extension, extend_tokenizer
 from bertie.text.vocab.output import check_out, new_folder
@@ -32,7 +33,7 @@ class ExtensionReport:
 def extend_folder(base: str | Path, wanted: WordSources, out: Path, overwrite: bool = False) -> ExtensionReport:
     """A copy of a model folder, or of a folder with a tokenizer alone, whose tokenizer knows the wanted words."""
     check_out(out, overwrite)
-    alone = Path(base).is_dir() and not (Path(base) / "config.json").exists()
+    alone = Path(base).is_dir() and not (find_folder(base) / "config.json").exists()
     pretrained = None if alone else load(base)
     tokenizer = load_tokenizer(base) if pretrained is None else pretrained.tokenizer
     notes: list[str] = []

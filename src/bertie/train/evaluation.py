@@ -7,13 +7,14 @@ import numpy as np
 import torch
 
 from bertie.batch import Batch
-from bertie.data.samples.source import Documents
+from bertie.data.samples.source import Documents, Samples
 from bertie.models.model import Model
 from bertie.train.loop import total
 
 TARGETS = "masked_targets"
 LOSS = "masked_lm"
 COUNTED = 5_000_000  # tokens that tell the frequencies; more would change nothing
+COUNTED_ROWS = 50_000
 
 
 class Evaluation:
@@ -47,6 +48,15 @@ def token_frequencies(documents: Documents, vocab_size: int) -> np.ndarray:
     counts = np.zeros(vocab_size, np.int64)
     for number in range(0, documents.num_documents, stride):
         counts += np.bincount(documents.document(number).ids, minlength=vocab_size)
+    return counts
+
+
+def target_frequencies(samples: Samples, vocab_size: int) -> np.ndarray:
+    """[V] how often each token is to be predicted in samples that were masked already."""
+    stride = max(1, samples.num_samples // COUNTED_ROWS)
+    counts = np.zeros(vocab_size, np.int64)
+    for number in range(0, samples.num_samples, stride):
+        counts += np.bincount(np.asarray(samples.sample(0, 0, number).get(TARGETS, ())), minlength=vocab_size)
     return counts
 
 

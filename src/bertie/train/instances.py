@@ -1,12 +1,13 @@
-"""Numbered samples and a recipe's objectives enter, the micro-batches of any step leave, corrupted and collated."""
+"""A course through numbered samples and a recipe's objectives enter, the micro-batches of any place in it leave,
+corrupted and collated."""
 
 from collections.abc import Sequence
 
 import numpy as np
 
 from bertie.batch import Batch, Sample, collate
-from bertie.data.batching import Batches, TokenBudget, batches_by_length
-from bertie.data.plan import EpochPlan
+from bertie.data.batching import Batches, batches_by_length
+from bertie.data.course import Course, Place
 from bertie.data.samples.source import Samples, generator
 from bertie.data.shapes import SampleShape
 from bertie.errors import SpecError
@@ -51,22 +52,41 @@ class Corruption:
 
 
 class Instances:
-    """`instances(step)`: a step's micro-batches, a pure function of the step."""
+    """`instances(place)`: the micro-batches of the step that begins at a place, a pure function of it."""
 
-    def __init__(self, samples: Samples, corruption: Corruption, batch_tokens: int, micro_tokens: int, seed: int):
-        plan = EpochPlan(samples, TokenBudget(tokens=batch_tokens), seed)
-        self.steps_per_epoch = plan.steps_per_epoch
-        self.micro_tokens = micro_tokens
-        self._batches = Batches(samples, plan, seed, corruption)
+    def __init__(
+        self,
+        course: Course,
+        corruption: Corruption | None,
+        micro_tokens: int,
+        seed: int,
+        *,
+        num_masks: int | None = None,
+        rank: int = 0,
+        num_ranks: int = 1,
+    ):
+        """Without a corruption the samples are masked already. `num_masks` lets every sample return with the masks, and
+        the partner, that it had so many epochs ago. Each of `num_ranks` processes takes its share of a step's rows."""
+        self.course, self.micro_tokens, self.num_masks = course, micro_tokens, num_masks
+        self.rank, self.num_ranks = rank, num_ranks
+        self._phases = [Batches(plan.samples, plan, seed, corruption) for plan in course.plans]
 
-    def __call__(self, step: int) -> list[Batch]:
-        return split_rows(self._batches.rows(step), self.micro_tokens)
+    def __call__(self, place: Place) -> list[Batch]:
+        phase = self._phases[place.phase]
+        keys = self.course.rows(place)[self.rank :: self.num_ranks]
+        if not keys:
+            what = f"a step has fewer rows than there are processes ({self.num_ranks})"
+            raise SpecError(what, hint="give a larger --batch-tokens, or start fewer processes")
+        rows = [phase.row(epoch % self.num_masks if self.num_masks else epoch, index) for epoch, index in keys]
+        return split_rows(rows, self.micro_tokens)
 
 
-def fixed_instances(samples: Samples, corruption: Corruption, num_rows: int, micro_tokens: int) -> list[Batch]:
+def fixed_instances(samples: Samples, corruption: Corruption | None, num_rows: int, micro_tokens: int) -> list[Batch]:
     """Rows spread evenly over all samples, the same for every run: what is measured on."""
     numbers = np.unique(np.linspace(0, samples.num_samples - 1, num_rows).astype(np.int64)).tolist()
-    rows = [corruption(samples.sample(0, 0, number), generator(0, 0, number, "corrupt")) for number in numbers]
+    rows = [samples.sample(0, 0, number) for number in numbers]
+    if corruption is not None:
+        rows = [corruption(row, generator(0, 0, number, "corrupt")) for number, row in zip(numbers, rows, strict=True)]
     return split_rows(rows, micro_tokens)
 
 

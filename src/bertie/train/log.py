@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, Self
 
 FILE = "log.jsonl"
+BEGINNINGS = ("start", "resume")  # events with which a process begins; their step is where it stands
 
 
 class Log:
@@ -44,7 +45,13 @@ def read_log(folder: Path) -> Iterator[dict[str, Any]]:
             yield record
 
 
-def last_of_each_step(folder: Path, event: str) -> list[dict[str, Any]]:
-    """The records of an event by step, each step once, as it was done last."""
-    records = {record["step"]: record for record in read_log(folder) if record.get("event") == event}
-    return [records[step] for step in sorted(records)]
+def standing_records(folder: Path) -> list[dict[str, Any]]:
+    """The records that the run stands on: what came after a checkpoint that it went back to is left out."""
+    standing: list[dict[str, Any]] = []
+    for record in read_log(folder):
+        if not isinstance(record.get("step"), int):
+            continue
+        if record.get("event") in BEGINNINGS:
+            standing = [one for one in standing if one["step"] <= record["step"]]
+        standing.append(record)
+    return standing

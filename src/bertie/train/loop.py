@@ -1,13 +1,14 @@
-"""The loop: a model and the batches of each step enter, what each step cost leaves, one after another.
+"""One step: a model and the batches of a step enter, the model learns from them, and what the step cost leaves.
 
 A step is one or more micro-batches. Every loss is divided by its count in the whole step, so that micro-batches are
-exactly one batch. Randomness inside a step comes from (seed, step, rank) alone: a step does not know what came before
-it but through the weights and the optimiser.
+exactly one batch, and so are those of many ranks. Randomness inside a step comes from (seed, step, rank) alone: a step
+does not know what came before it but through the weights and the optimiser.
 """
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 import torch
@@ -17,10 +18,12 @@ from bertie.batch import Batch
 from bertie.errors import UserError
 from bertie.models.model import Model
 from bertie.objectives.report import LossReport
+from bertie.train.distribution import ALONE, Ranks
 from bertie.train.optimiser import AdamWSpec, clip_gradients, set_rate
-from bertie.train.schedule import AnySchedule
 
 Micros = Sequence[Batch]
+Precision = Literal["float32", "bfloat16"]  # of matrix products; weights, sums and losses are float32
+DTYPES: dict[Precision, torch.dtype] = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 
 
 class NotFiniteError(UserError):
@@ -41,51 +44,59 @@ class StepResult:
     norm: float  # of all gradients, before clipping
 
 
-def train(
+def take_step(
     model: Model,
-    batches: Callable[[int], Micros],
+    micros: Micros,
     optimiser: torch.optim.Optimizer,
     adamw: AdamWSpec,
-    schedule: AnySchedule,
+    factor: float,
     *,
-    num_steps: int,
-    first_step: int = 0,
+    step: int,
     seed: int = 0,
-    rank: int = 0,
-) -> Iterator[StepResult]:
-    """Takes one step each time that a result is asked for. Whoever asks may look, save or stop in between."""
-    for step in range(first_step, num_steps):
-        model.train()
-        rate = adamw.rate * schedule.factor(step, num_steps)
-        set_rate(optimiser, rate)
-        micros = batches(step)
-        torch.manual_seed(step_seed(seed, step, rank))
-        optimiser.zero_grad()
-        report = accumulate(model, micros)
-        refuse_not_finite(step, report)
-        norm = float(clip_gradients(model, adamw.clip))
-        if not math.isfinite(norm):
-            raise NotFiniteError(step, "the gradient")
-        optimiser.step()
-        model.after_step()
-        num_tokens = sum(len(micro.tensor("tokens")) for micro in micros)
-        yield StepResult(step, report, num_tokens, rate, norm)
+    precision: Precision = "float32",
+    ranks: Ranks = ALONE,
+) -> StepResult:
+    """One step at a share of the learning rate. Where something is not finite, it is not taken."""
+    model.train()
+    rate = adamw.rate * factor
+    set_rate(optimiser, rate)
+    torch.manual_seed(step_seed(seed, step, ranks.rank))
+    optimiser.zero_grad()
+    report = ranks.sum_report(accumulate(model, micros, precision, ranks))
+    refuse_not_finite(step, report)
+    norm = float(clip_gradients(model, adamw.clip))
+    if not math.isfinite(norm):
+        raise NotFiniteError(step, "the gradient")
+    optimiser.step()
+    model.after_step()
+    return StepResult(step, report, ranks.total(count_tokens(micros)), rate, norm)
 
 
-def accumulate(model: Model, micros: Micros) -> LossReport:
-    """Adds the gradients of a whole step, and returns its report."""
+def count_tokens(micros: Micros) -> int:
+    return sum(len(micro.tensor("tokens")) for micro in micros)
+
+
+def accumulate(model: Model, micros: Micros, precision: Precision = "float32", ranks: Ranks = ALONE) -> LossReport:
+    """Adds the gradients of a whole step, those of all ranks, and returns the report of this rank."""
+
+    def loss_of(micro: Batch) -> LossReport:
+        with torch.autocast("cpu", DTYPES[precision], enabled=precision != "float32"):
+            return model.loss(micro)
+
     counts = known_counts(model, micros)
     # Who cannot tell the counts beforehand pays with memory: all graphs then live until the last count is known.
-    ahead = [model.loss(micro) for micro in micros] if counts is None else []
+    ahead = [loss_of(micro) for micro in micros] if counts is None else []
     if counts is None:
         counts = {name: figure.count for name, figure in total(ahead).losses.items()}
+    counts = ranks.sum_counts(counts)
     reports = []
     for number, micro in enumerate(micros):
-        report = ahead[number] if ahead else model.loss(micro)
+        report = ahead[number] if ahead else loss_of(micro)
         loss = report.loss(counts)
         auxiliary = model.auxiliary_loss() if number == len(micros) - 1 else None  # once a step
-        (loss if auxiliary is None else loss + auxiliary).backward()
+        (loss if auxiliary is None else loss + auxiliary / ranks.size).backward()
         reports.append(report.detached())
+    ranks.sum_gradients(model)
     return total(reports)
 
 

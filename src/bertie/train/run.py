@@ -1,36 +1,44 @@
 """A run: a corpus, a model and options enter, a run folder with a trained model leaves. The same call goes on with it.
 
-Order, masks and dropout come from (seed, step), so a run that was stopped or killed ends in the same bits as one that
-was not, on the same machine with the same number of threads.
+Order, masks and dropout come from the seed and what is saved, so a run that was stopped or killed ends in the same bits
+as one that was not, on the same machine with the same number of threads; but not where its budget is time.
 """
 
-import hashlib
+import math
 import time
 import warnings
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from bertie.data.corpus import Corpus, check_tokenizer
-from bertie.data.samples.building import build_samples
-from bertie.data.samples.frame import Frame
-from bertie.data.samples.source import Documents
-from bertie.errors import TokenizerError
 from bertie.models.model import Model
 from bertie.models.pretrained import Pretrained
 from bertie.objectives.report import LossReport
 from bertie.text.tokenizer import Tokenizer
+from bertie.train.budget import Done
 from bertie.train.checkpoint import Checkpoints
-from bertie.train.evaluation import Evaluation, token_frequencies
-from bertie.train.held_out import hold_out
-from bertie.train.instances import Corruption, Instances, fixed_instances, sample_shape, vocabulary_of
+from bertie.train.distribution import ALONE, Ranks
+from bertie.train.evaluation import Evaluation
 from bertie.train.log import Log
-from bertie.train.loop import NotFiniteError, StepResult, train
+from bertie.train.loop import NotFiniteError, StepResult, count_tokens, take_step
 from bertie.train.options import PretrainOptions
-from bertie.train.run_folder import CHECKPOINTS, MODEL, begin, is_finished, locked, read_object, sweep, write_summary
+from bertie.train.run_data import AnyCorpus, RunData, prepare
+from bertie.train.run_folder import (
+    CHECKPOINTS,
+    MODEL,
+    SUMMARY,
+    begin,
+    is_finished,
+    locked,
+    read_object,
+    sweep,
+    write_summary,
+)
+from bertie.train.run_state import RunState
 from bertie.train.stopping import Stopped, StopSignals
 
 Record = dict[str, Any]
@@ -39,68 +47,47 @@ Record = dict[str, Any]
 def pretrain(
     folder: str | Path,
     model: Model,
-    corpus: Corpus,
+    corpus: AnyCorpus,
     tokenizer: Tokenizer,
     options: PretrainOptions,
     *,
     base: str | None = None,
+    config: str | None = None,
+    peak: Callable[[int], float] | None = None,
     tell: Callable[[Record], None] | None = None,
+    ranks: Ranks = ALONE,
 ) -> Record:
     """Trains a model, or goes on; returns the summary. `base` is the digest of the model that `model` continues.
 
-    `tell` gets every record of the log, and notices, as they come. Everything that can be refused is refused before
-    the folder is made. Raises Stopped after Ctrl-C or SIGTERM, when the state is saved.
+    `config` is the text of a file to keep beside the options. `peak` says how many tokens a second there would be at
+    the machine's peak, for rows of a length. `tell` gets every record of the log, and notices, as they come. Of many
+    `ranks` only the first writes and tells. Everything that can be refused is refused before the folder is made. Raises
+    Stopped after Ctrl-C or SIGTERM, when the state is saved.
     """
     target = Path(folder)
-    check_tokenizer(corpus.manifest.tokenizer, tokenizer, str(corpus.folder))
-    if tokenizer.size > model.recipe.vocab_size:
-        what = f"the corpus has {tokenizer.size:,} ids, the model only {model.recipe.vocab_size:,} rows"
-        raise TokenizerError(what, hint="they belong to different vocabularies")
+    data = prepare(corpus, model.recipe, tokenizer, options, rank=ranks.rank, num_ranks=ranks.size)
     resolved = {
         "options": options.model_dump(mode="json"),
         "recipe": model.recipe.model_dump(mode="json"),
         "from": base,
-        "corpus": corpus_digest(corpus),
+        "corpus": corpus.digest,
         "tokenizer": tokenizer.digest,
     }
-    data = prepare(corpus, model, tokenizer, options)
-    with locked(target):
-        begin(target, resolved)
-        if is_finished(target):
-            return read_object(target / "summary.json")
-        sweep(target)
-        with Log(target) as log, StopSignals() as signals:
-            run = _Run(target, model, data, options, log, signals, tell or (lambda record: None))
+    with ExitStack() as stack:
+        log = None
+        if ranks.leads:
+            stack.enter_context(locked(target))
+            begin(target, resolved, config)
+            sweep(target)
+            log = stack.enter_context(Log(target))
+        ranks.wait()
+        if not is_finished(target):
+            signals = stack.enter_context(StopSignals())
+            run = _Run(target, model, data, options, log, signals, peak, tell or (lambda record: None), ranks)
             run.go()
-            return run.finish(tokenizer)
-
-
-@dataclass(frozen=True)
-class RunData:
-    instances: Instances
-    evaluation: Evaluation | None
-
-
-def prepare(corpus: Corpus, model: Model, tokenizer: Tokenizer, options: PretrainOptions) -> RunData:
-    """The data of a run; the first step's is made, so that what cannot work is refused now."""
-    shape = sample_shape(model.recipe, options.length)
-    corruption = Corruption(model.recipe.objectives, vocabulary_of(tokenizer))
-    frame = Frame.of(tokenizer)
-    learned: Documents = corpus
-    evaluation = None
-    if options.held_out:
-        learned, held = hold_out(corpus, options.held_out)
-        rows = fixed_instances(build_samples(shape, held, frame), corruption, options.eval_rows, options.micro_tokens)
-        evaluation = Evaluation(rows, token_frequencies(learned, tokenizer.size))
-    samples = build_samples(shape, learned, frame)
-    instances = Instances(samples, corruption, options.batch_tokens, options.micro_tokens, options.seed)
-    instances(0)
-    return RunData(instances, evaluation)
-
-
-def corpus_digest(corpus: Corpus) -> str:
-    """Of the bytes of all shards, in their order."""
-    return hashlib.sha256("\n".join(shard.sha256 for shard in corpus.manifest.shards).encode()).hexdigest()
+            run.finish(tokenizer)
+        ranks.wait()
+        return read_object(target / SUMMARY)
 
 
 @dataclass
@@ -109,7 +96,7 @@ class _Window:
 
     report: LossReport = field(default_factory=LossReport)
     num_tokens: int = 0
-    seconds: float = 0.0
+    seconds: float = 0.0  # of steps alone
 
     def add(self, result: StepResult, seconds: float) -> None:
         self.report = self.report + result.report
@@ -124,121 +111,150 @@ class _Run:
         model: Model,
         data: RunData,
         options: PretrainOptions,
-        log: Log,
+        log: Log | None,  # None: another rank writes
         signals: StopSignals,
+        peak: Callable[[int], float] | None,
         tell: Callable[[Record], None],
+        ranks: Ranks,
     ):
         self.folder, self.model, self.data, self.options = folder, model, data, options
-        self.log, self.signals, self.tell = log, signals, tell
+        self.log, self.signals, self.peak, self.tell, self.ranks = log, signals, peak, tell, ranks
         self.optimiser = options.adamw.build(model)
         self.checkpoints = Checkpoints(folder / CHECKPOINTS, options.keep)
-        self.state: Record = {"tokens": 0, "seconds": 0.0, "best": None, "evaluation": None, **surroundings()}
+        self.state = RunState(place=data.beginning)
+        self.window, self.step_seconds = _Window(), 0.0
+        self.ended = False
 
     def go(self) -> None:
-        first = self._restore()
-        options = self.options
-        steps = train(
-            self.model,
-            self.data.instances,
-            self.optimiser,
-            options.adamw,
-            options.schedule,
-            num_steps=options.steps,
-            first_step=first,
-            seed=options.seed,
-        )
-        window, begun = _Window(), time.perf_counter()
-        try:
-            for result in steps:
-                window.add(result, time.perf_counter() - begun)
-                done = result.step + 1
-                self.state["tokens"] += result.num_tokens
-                if done % options.log_every == 0 or done == options.steps:
-                    self._log_steps(done, result, window)
-                    window = _Window()
-                self._look_after(done)
-                begun = time.perf_counter()
-        except NotFiniteError as error:
-            self._save(error.step)  # the step was not taken: this is the last good state
-            raise
+        self._restore()
+        self.ended = self._progress() >= 1
+        while not self.ended:
+            try:
+                self._step()
+            except NotFiniteError as error:
+                self._save(error.step)  # the step was not taken: this is the last good state
+                raise
 
-    def _restore(self) -> int:
+    def _restore(self) -> None:
         restored = self.checkpoints.restore(self.model, self.optimiser)
-        here = surroundings()
+        here = surroundings(self.ranks)
         if restored is None:
             self._note({"event": "start", "step": 0, **here})
-            return 0
+            return
         for told in restored.damaged:
             self._note({"event": "damaged", "step": restored.step, "checkpoint": told})
-        before = {name: restored.facts.get(name) for name in here}
-        self.state = {**self.state, **{name: restored.facts[name] for name in self.state}, **here}
-        self.checkpoints.best = self.state["best"]["step"] if self.state["best"] else None
-        self._note({"event": "resume", "step": restored.step, **here, "exact": before == here})
-        return restored.step
+        self.state = RunState.restored(restored.facts)
+        self.checkpoints.best = self.state.best["step"] if self.state.best else None
+        why = [f"{name} was {restored.facts.get(name)}" for name in here if restored.facts.get(name) != here[name]]
+        if not self.options.budget.exact:
+            why.append("its budget is time")
+        self._note({"event": "resume", "step": restored.step, **here, "exact": not why, "why": why})
 
-    def _look_after(self, done: int) -> None:
-        """What is due after so many steps: evaluating, saving, stopping."""
-        options, last = self.options, done == self.options.steps
+    def _progress(self) -> float:
+        return self.ranks.agree(self.options.budget.progress(self.state.done))
+
+    def _step(self) -> None:
+        options, state = self.options, self.state
+        before = state.done
+        # An evaluation may take what was left of the time: then this step is the last.
+        begun = min(self._progress(), 1.0)
+        place = self.data.course.enter(state.place, begun)
+        micros = self.data.instances(place)
+        num_tokens = self.ranks.total(count_tokens(micros))
+        expected = Done(before.steps + 1, before.tokens + num_tokens, state.done.seconds + self.step_seconds)
+        factor = self.ranks.agree(options.schedule.factor(begun, min(options.budget.progress(expected), 1.0)))
+        result = take_step(
+            self.model,
+            micros,
+            self.optimiser,
+            options.adamw,
+            factor,
+            step=state.steps,
+            seed=options.seed,
+            precision=options.precision,
+            ranks=self.ranks,
+        )
+        state.add_step(result.num_tokens, self.data.course.after(place))
+        self.step_seconds = state.done.seconds - before.seconds
+        self.window.add(result, self.step_seconds)
+        progress = self._progress()
+        self.ended = progress >= 1
+        if state.steps % options.log_every == 0 or self.ended:
+            self._log_steps(result, min(progress, 1.0), place.phase)
+        self._look_after()
+
+    def _look_after(self) -> None:
+        """What is due after a step: evaluating, saving, stopping."""
+        options, done = self.options, self.state.steps
         improved = False
-        if self.data.evaluation is not None and (done % options.eval_every == 0 or last):
-            improved = self._evaluate(done, self.data.evaluation)
-        stopping = self.signals.received
-        if done % options.save_every == 0 or last or improved or stopping:
+        if self.data.evaluation is not None and (done % options.eval_every == 0 or self.ended):
+            improved = self._evaluate(self.data.evaluation)
+        stopping = self.ranks.largest(self.signals.received or 0)
+        if done % options.save_every == 0 or self.ended or improved or stopping:
             self._save(done)
-        if stopping and not last:
+        if stopping and not self.ended:
             self._note({"event": "stopped", "step": done, "signal": stopping})
             raise Stopped(stopping, done)
 
-    def _evaluate(self, done: int, evaluation: Evaluation) -> bool:
+    def _evaluate(self, evaluation: Evaluation) -> bool:
         """Whether it is the best so far."""
         figures = evaluation(self.model)
-        self.state["evaluation"] = figures
-        beaten = evaluation.beats_baseline(figures)
+        done, self.state.evaluation = self.state.steps, figures
         self._note({"event": "evaluation", "step": done, **figures})
-        if not beaten and done > self.options.schedule.warmup:
+        if not evaluation.beats_baseline(figures) and self._progress() > self.options.schedule.warmup:
             self._note({"event": "warning", "step": done, "what": "not better than predicting by frequency alone"})
-        best = self.state["best"]
-        if best is not None and figures["loss"] >= best["loss"]:
+        best = self.state.best
+        if not figures["loss"] < (best["loss"] if best else math.inf):  # also where it is no number
             return False
-        self.state["best"] = {"step": done, "loss": figures["loss"]}
+        self.state.best = {"step": done, "loss": figures["loss"]}
         self.checkpoints.best = done
         return True
 
     def _save(self, done: int) -> None:
-        path = self.checkpoints.save(done, self.model, self.optimiser, self.state)
+        if not self.ranks.leads:
+            return
+        path = self.checkpoints.save(
+            done, self.model, self.optimiser, {**self.state.facts(), **surroundings(self.ranks)}
+        )
         self._note({"event": "saved", "step": done, "checkpoint": path.name})
 
-    def _log_steps(self, done: int, result: StepResult, window: _Window) -> None:
-        self.state["seconds"] += window.seconds
+    def _log_steps(self, result: StepResult, progress: float, phase: int) -> None:
+        window, self.window = self.window, _Window()
+        speed = window.num_tokens / max(window.seconds, 1e-9)
         record = {
             "event": "step",
-            "step": done,
+            "step": self.state.steps,
             "loss": float(window.report.loss()),
             **window.report.means(),
             "lr": result.rate,
             "norm": result.norm,
-            "tokens": self.state["tokens"],
-            "tokens_per_second": window.num_tokens / max(window.seconds, 1e-9),
+            "tokens": self.state.tokens,
+            "seconds": round(self.state.done.seconds, 3),
+            "progress": progress,
+            "tokens_per_second": speed,
         }
+        if self.peak is not None:
+            record["share_of_peak"] = speed / self.peak(self.options.lengths.phases[phase].length)
         self._note(record)
 
-    def finish(self, tokenizer: Tokenizer) -> Record:
+    def finish(self, tokenizer: Tokenizer) -> None:
         """The model folder, then the summary."""
+        if not self.ranks.leads:
+            return
         state = self.state
-        figures = {"steps": self.options.steps, **{name: state[name] for name in ("tokens", "best", "evaluation")}}
+        figures = {"steps": state.steps, "tokens": state.tokens, "best": state.best, "evaluation": state.evaluation}
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # what it could not express is told below
             notes = Pretrained(self.model, tokenizer, card={"training": figures}).save(self.folder / MODEL)
-        summary = {**figures, "seconds": state["seconds"], "notes": notes}
-        write_summary(self.folder, summary)
-        self._note({"event": "finished", "step": self.options.steps})
-        return summary
+        write_summary(self.folder, {**figures, "seconds": state.done.seconds, "notes": notes})
+        self._note({"event": "finished", "step": state.steps})
 
     def _note(self, record: Record) -> None:
-        self.log.write({**record, "time": round(time.time(), 3)})
-        self.tell(record)
+        if self.log is not None:
+            self.log.write({**record, "time": round(time.time(), 3)})
+            self.tell(record)
 
 
-def surroundings() -> Record:
+def surroundings(ranks: Ranks) -> Record:
     """What the bits depend on beside the options."""
-    return {"torch": torch.__version__, "threads": torch.get_num_threads()}
+    return {"torch": torch.__version__, "threads": torch.get_num_threads(), "processes": ranks.size}

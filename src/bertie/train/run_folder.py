@@ -1,5 +1,7 @@
 """The run folder: options.json, log.jsonl, checkpoints/, and at the end model/ and summary.json. One run at a time.
 
+config.toml says the options once more, in the words of the command line.
+
 `bertie.load(RUN)` opens RUN/model.
 """
 
@@ -15,7 +17,8 @@ from bertie.data.manifest import write_whole
 from bertie.errors import FolderError, SpecError
 from bertie.train.options import differences
 
-OPTIONS, SUMMARY, MODEL, CHECKPOINTS, LOCK = "options.json", "summary.json", "model", "checkpoints", "lock"
+OPTIONS, CONFIG, SUMMARY = "options.json", "config.toml", "summary.json"
+MODEL, CHECKPOINTS, LOCK = "model", "checkpoints", "lock"
 VERSION = 1
 
 
@@ -37,8 +40,14 @@ def locked(folder: Path) -> Iterator[None]:
         yield
 
 
-def begin(folder: Path, options: Mapping[str, Any]) -> None:
+def begin(folder: Path, options: Mapping[str, Any], config: str | None = None) -> None:
     """Writes the options of a new run, or sees to it that an old one goes on under its own."""
+    _begin(folder, options)
+    if config is not None and not (folder / CONFIG).exists():
+        write_whole(folder / CONFIG, config.encode())
+
+
+def _begin(folder: Path, options: Mapping[str, Any]) -> None:
     now = json.loads(json.dumps({"version": VERSION, **options}))
     if not (folder / OPTIONS).exists():
         strange = sorted(path.name for path in folder.iterdir() if path.name != LOCK and not _is_part(path))

@@ -1,7 +1,9 @@
-"""Schedules: the number of a step enters, the share of the highest learning rate that it takes leaves.
+"""Schedules: how much of a run is done enters, the share of the highest learning rate that the next step takes leaves.
 
-Pure functions of the step, so that there is nothing to save. The first step is 0. All schedules climb evenly during the
-warm-up and reach the whole rate at its last step.
+Pure functions, so that there is nothing to save, and the same for a run measured in steps, in tokens or by the clock. A
+step goes from `begun` to `ended`, shares of the whole run. All schedules climb evenly during the warm-up, which counts
+a step when it ends, so that the first step takes some of the rate; what comes after counts it when it begins, so
+that the last one does too.
 """
 
 import math
@@ -13,23 +15,21 @@ from bertie.spec import Spec
 
 
 class WarmUp(Spec):
-    warmup: int = Field(default=0, ge=0)  # steps
+    warmup: float = Field(default=0.0, ge=0, le=1)  # a share of the run
 
-    def factor(self, step: int, num_steps: int) -> float:
-        """From 0 to 1. `num_steps` is how many steps there will be."""
-        if not 0 <= step < num_steps:
-            raise ValueError(f"step {step} of {num_steps}")
-        if step < self.warmup:
-            return (step + 1) / self.warmup
-        return self.fall(step, num_steps)
+    def factor(self, begun: float, ended: float) -> float:
+        """From 0 to 1."""
+        if begun < self.warmup:
+            return min(1.0, ended / self.warmup)
+        return self.fall(begun, ended)
 
-    def fall(self, step: int, num_steps: int) -> float:
+    def fall(self, begun: float, ended: float) -> float:
         """After the warm-up."""
         raise NotImplementedError
 
-    def _left(self, step: int, num_steps: int) -> float:
-        """The share of the steps after the warm-up that is still to come; never 0, as such a step would be wasted."""
-        return (num_steps - step) / (num_steps - self.warmup)
+    def _left(self, begun: float) -> float:
+        """The share of what follows the warm-up that is still to come."""
+        return (1 - begun) / (1 - self.warmup) if self.warmup < 1 else 0.0
 
 
 class Linear(WarmUp):
@@ -37,8 +37,8 @@ class Linear(WarmUp):
 
     kind: Literal["linear"] = "linear"
 
-    def fall(self, step: int, num_steps: int) -> float:
-        return self._left(step, num_steps)
+    def fall(self, begun: float, ended: float) -> float:
+        return self._left(begun)
 
 
 class Cosine(WarmUp):
@@ -46,23 +46,23 @@ class Cosine(WarmUp):
 
     kind: Literal["cosine"] = "cosine"
 
-    def fall(self, step: int, num_steps: int) -> float:
-        return (1 - math.cos(math.pi * self._left(step, num_steps))) / 2
+    def fall(self, begun: float, ended: float) -> float:
+        return (1 - math.cos(math.pi * self._left(begun))) / 2
 
 
 class InverseRoot(WarmUp):
-    """With one over the root of the step: does not depend on how many steps there will be."""
+    """With one over the root of what is done, in units of the warm-up, or of one step where there is none."""
 
     kind: Literal["inverse-root"] = "inverse-root"
 
-    def fall(self, step: int, num_steps: int) -> float:
-        return math.sqrt(max(self.warmup, 1) / (step + 1))
+    def fall(self, begun: float, ended: float) -> float:
+        return min(1.0, math.sqrt(max(self.warmup, ended - begun) / ended))
 
 
 class Constant(WarmUp):
     kind: Literal["constant"] = "constant"
 
-    def fall(self, step: int, num_steps: int) -> float:
+    def fall(self, begun: float, ended: float) -> float:
         return 1.0
 
 

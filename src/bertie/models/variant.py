@@ -1,0 +1,63 @@
+"""Wishes about objectives enter, a recipe with other objectives leaves, and a model that has their heads.
+
+Which tokens are masked, how many, and what is learned of pairs of sentences can be chosen wherever tokens are masked.
+"""
+
+import torch
+
+from bertie.data.masking import Chooser, EachToken, NGrams, Spans, WholeWords
+from bertie.data.shapes import Pairs, Segments
+from bertie.errors import SpecError
+from bertie.models.model import Model
+from bertie.models.recipe import AnyObjective, Recipe
+from bertie.objectives.masked_lm import MaskedLM
+from bertie.objectives.next_sentence import NextSentence
+from bertie.objectives.sentence_order import SentenceOrder
+
+MASKS: dict[str, Chooser] = {"token": EachToken(), "whole-word": WholeWords(), "span": Spans(), "n-gram": NGrams()}
+SENTENCES = {"nsp": NextSentence, "sop": SentenceOrder, "none": None}
+SENTENCE_KINDS = ("next-sentence", "sentence-order")
+
+
+def vary(
+    recipe: Recipe, *, mask: str | None = None, mask_rate: float | None = None, sentences: str | None = None
+) -> Recipe:
+    """`mask` and `sentences` are names of the tables above; what is None stays as the recipe has it."""
+    if mask is None and mask_rate is None and sentences is None:
+        return recipe
+    masked = next((objective for objective in recipe.objectives if isinstance(objective, MaskedLM)), None)
+    if masked is None:
+        raise SpecError(f"the recipe {recipe.name!r} masks no tokens, so its objectives cannot be chosen")
+    changed = masked.replace(
+        choose=masked.choose if mask is None else MASKS[mask], rate=masked.rate if mask_rate is None else mask_rate
+    )
+    others = [objective for objective in recipe.objectives if objective is not masked]
+    if sentences is not None:
+        changed, others = _with_sentences(changed, others, sentences)
+    return recipe.replace(objectives=(changed, *others))
+
+
+def _with_sentences(
+    masked: MaskedLM, others: list[AnyObjective], sentences: str
+) -> tuple[MaskedLM, list[AnyObjective]]:
+    """All objectives look at the same samples: pairs where their relation is to be told, else single stretches."""
+    kept = [objective for objective in others if objective.kind not in SENTENCE_KINDS]
+    chosen = SENTENCES[sentences]
+    if chosen is None:
+        single = Segments() if isinstance(masked.samples, Pairs) else masked.samples
+        return masked.replace(samples=single), kept
+    pairs = Pairs(order=chosen is SentenceOrder)
+    return masked.replace(samples=pairs), [*kept, chosen(samples=pairs)]
+
+
+def with_recipe(model: Model, recipe: Recipe, seed: int) -> Model:
+    """The model under a recipe of other objectives. Heads of kinds that it had keep their weights, others are new."""
+    if recipe == model.recipe:
+        return model
+    changed = Model.new(recipe, seed, model.vocabulary)
+    known = dict(model.named_parameters(remove_duplicate=False))
+    with torch.no_grad():
+        for name, parameter in changed.named_parameters():
+            if name in known and known[name].shape == parameter.shape:
+                parameter.copy_(known[name])
+    return changed

@@ -1,0 +1,124 @@
+"""Ranks: processes that train one model together. Numbers and gradients of one enter, those of all leave.
+
+Each takes its share of a step's rows, divides its losses by the counts of all, and adds its gradients to the others'.
+So the step is exactly the one that a single process would take. Started by `torchrun`, which tells each who it is.
+"""
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+
+from bertie.objectives.report import Figure, LossReport
+
+BUCKET = 1 << 23  # numbers that travel together
+
+
+@dataclass(frozen=True)
+class Ranks:
+    """This process among `size`. Alone, everything is what it was."""
+
+    rank: int = 0
+    size: int = 1
+
+    @property
+    def leads(self) -> bool:
+        """Whether this is the one that writes and speaks."""
+        return self.rank == 0
+
+    def sum_counts(self, counts: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        if self.size == 1:
+            return dict(counts)
+        names = sorted(counts)
+        total = torch.stack([counts[name].double() for name in names])
+        dist.all_reduce(total)
+        return dict(zip(names, total, strict=True))
+
+    def sum_gradients(self, model: nn.Module) -> None:
+        """Adds up what all ranks found, in place. A parameter that only others met counts as 0 here."""
+        if self.size == 1:
+            return
+        learning = [parameter for parameter in model.parameters() if parameter.requires_grad]
+        met = torch.tensor([parameter.grad is not None for parameter in learning], dtype=torch.int32)
+        dist.all_reduce(met, dist.ReduceOp.MAX)
+        gradients = []
+        for parameter, anywhere in zip(learning, met.tolist(), strict=True):
+            if anywhere:
+                parameter.grad = torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
+                gradients.append(parameter.grad)
+        for bucket in _buckets(gradients):
+            flat = torch.cat([gradient.flatten() for gradient in bucket])
+            dist.all_reduce(flat)
+            parts = flat.split([gradient.numel() for gradient in bucket])
+            for gradient, part in zip(bucket, parts, strict=True):
+                gradient.copy_(part.view_as(gradient))
+
+    def sum_report(self, report: LossReport) -> LossReport:
+        """The figures of all ranks together."""
+        if self.size == 1:
+            return report
+        figures = [*report.losses.values(), *report.metrics.values()]
+        total = torch.stack([torch.stack([figure.sum.double(), figure.count.double()]) for figure in figures])
+        dist.all_reduce(total)
+        summed = iter([Figure(*pair) for pair in total])
+        losses = {name: next(summed) for name in report.losses}
+        return LossReport(losses, {name: next(summed) for name in report.metrics})
+
+    def total(self, number: int) -> int:
+        if self.size == 1:
+            return number
+        counted = torch.tensor(number)
+        dist.all_reduce(counted)
+        return int(counted)
+
+    def largest(self, number: int) -> int:
+        if self.size == 1:
+            return number
+        found = torch.tensor(number)
+        dist.all_reduce(found, dist.ReduceOp.MAX)
+        return int(found)
+
+    def agree(self, number: float) -> float:
+        """What the first rank says: clocks differ."""
+        if self.size == 1:
+            return number
+        told = torch.tensor(number, dtype=torch.float64)
+        dist.broadcast(told, 0)
+        return float(told)
+
+    def wait(self) -> None:
+        """Until all are here."""
+        if self.size > 1:
+            dist.barrier()
+
+
+ALONE = Ranks()
+
+
+@contextmanager
+def joined() -> Iterator[Ranks]:
+    """The ranks that `torchrun` started; without it, this process alone."""
+    size = int(os.environ.get("WORLD_SIZE", "1"))
+    if size == 1:
+        yield ALONE
+        return
+    dist.init_process_group("gloo")
+    try:
+        yield Ranks(dist.get_rank(), size)
+    finally:
+        dist.destroy_process_group()
+
+
+def _buckets(gradients: list[Tensor]) -> Iterator[list[Tensor]]:
+    bucket: list[Tensor] = []
+    for gradient in gradients:
+        if bucket and sum(each.numel() for each in bucket) + gradient.numel() > BUCKET:
+            yield bucket
+            bucket = []
+        bucket.append(gradient)
+    if bucket:
+        yield bucket
