@@ -51,6 +51,10 @@ bench: $(STAMP)  ## measure bertie beside its peers (they get an environment of 
 	$(PYTHON) benchmarks/corpus.py
 	$(PYTHON) benchmarks/pretrain.py
 
+.PHONY: experiment
+experiment: $(STAMP)  ## run or go on with an experiment: make experiment NAME=ablations
+	$(PYTHON) -m experiments $(or $(NAME),--list)
+
 .PHONY: format
 format: $(STAMP)  ## let ruff put the code into shape
 	$(ENV)/bin/ruff check --fix

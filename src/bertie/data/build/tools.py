@@ -22,7 +22,8 @@ def tools_of(options: BuildOptions) -> dict[str, str]:
     segmenter = load_segmenter(options.segmenter, options.dictionary)
     name = "none" if segmenter is None else f"{segmenter.name} {segmenter.version} {segmenter.digest}"
     splitter = f"{sentences.NAME} {sentences.VERSION}" if options.sentences else "none"
-    return {"segmenter": name, "sentences": splitter, "near duplicates": SIGNATURES if options.compares_near else "none"}
+    signatures = SIGNATURES if options.compares_near else "none"
+    return {"segmenter": name, "sentences": splitter, "near duplicates": signatures}
 
 
 def save_tools(folder: Path, tokenizer: Tokenizer, options: BuildOptions) -> None:

@@ -1,0 +1,1 @@
+"""Programs of others to compare with, run inside the peers' environment. They import nothing of bertie."""

@@ -1,0 +1,61 @@
+"""Cells of pre-training: real text enters, a vocabulary, a corpus, a run and its curves leave."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from bertie.train.log import standing_records
+from bertie.train.run_folder import SUMMARY, read_object
+from experiments.cell import Cell, Command, Result, bertie
+from experiments.experiment import Setting
+
+VOCAB_SIZE = 16_000
+ENGLISH, CHINESE = "en_wiki.jsonl.gz", "zh_wiki.jsonl.gz"
+EVALUATIONS = 25  # of a run, about
+
+
+def vocabulary(setting: Setting, file: str, size: int = VOCAB_SIZE) -> Cell:
+    """WordPiece, lower-cased; a Chinese character is a word of its own."""
+    train = bertie("vocab", "train", "{text}", "--size", size, "--workers", 2, "--out", "{folder}")
+    text = {"text": setting.data / file}
+    return Cell(f"vocabulary of {stem(file)}", [train], nothing, inputs=text, minutes=1, resumes=False)
+
+
+def corpus(setting: Setting, file: str) -> Cell:
+    """With its own vocabulary. Where that was trained on the held-out text too, both sides of a comparison have it."""
+    build = bertie("corpus", "build", "{text}", "--tokenizer", "{vocabulary}", "--out", "{folder}")
+    needs, text = {"vocabulary": vocabulary(setting, file)}, {"text": setting.data / file}
+    return Cell(f"corpus of {stem(file)}", [build], nothing, needs=needs, inputs=text, minutes=0.5)
+
+
+def pretrain(size: str, minutes: float, seed: int, steps_per_minute: float, flags: Sequence[str] = ()) -> Command:
+    """A run by the clock, from the need `corpus` into `{folder}/run`; `steps_per_minute` spaces the evaluations."""
+    eval_every = max(5, round(minutes * steps_per_minute / EVALUATIONS))
+    words = ["pretrain", "--recipe", "bert", "--size", size, "--corpus", "{corpus}", "--out", "{folder}/run"]
+    budget = ["--time", f"{round(minutes * 60)}s", "--seed", seed, "--eval-every", eval_every]
+    return bertie(*words, *budget, "--save-every", 10 * eval_every, *flags)
+
+
+def read_run(run: Path) -> Result:
+    """Curves are against minutes of steps alone: evaluations and checkpoints do not count."""
+    summary = read_object(run / SUMMARY)
+    seconds, tokens = 0.0, 0
+    curves: dict[str, list[list[float]]] = {"masked_lm": [], "masked_lm_accuracy": []}
+    for record in standing_records(run):
+        if record["event"] == "step":
+            seconds += (record["tokens"] - tokens) / record["tokens_per_second"]
+            tokens = record["tokens"]
+        elif record["event"] == "evaluation":
+            for name, points in curves.items():
+                points.append([seconds / 60, record[name]])
+    figures = {name: value for name, value in summary["evaluation"].items() if isinstance(value, int | float)}
+    counts = {"steps": summary["steps"], "tokens": summary["tokens"], "minutes": seconds / 60}
+    return {"figures": {**figures, **counts, "tokens_per_second": tokens / seconds}, "curves": curves}
+
+
+def nothing(folder: Path) -> Result:
+    """Of a preparation only its folder counts."""
+    return {"figures": {}, "curves": {}}
+
+
+def stem(file: str) -> str:
+    return file.partition(".")[0]

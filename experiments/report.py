@@ -1,0 +1,79 @@
+"""The report: results enter, a Markdown table and a picture leave, to be put into docs/log.md."""
+
+import statistics
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from bertie.inspection.chart import Chart, Line
+from bertie.inspection.png_chart import write_png
+from experiments.cell import Cell, Result
+from experiments.experiment import Column, Curves, Experiment, Rows
+
+SIGNS = "ox+*#%"
+
+
+def rows_of(cells: Iterable[Cell], results: dict[str, Result]) -> Rows:
+    """What is there; a configuration without any result has no row."""
+    rows: dict[str, list[Result]] = {}
+    for cell in cells:
+        if cell.digest in results:
+            rows.setdefault(cell.name, []).append(results[cell.digest])
+    return rows
+
+
+def table(columns: Sequence[Column], rows: Rows) -> list[str]:
+    """Means over the seeds, with the deviation of the sample where there are several."""
+    headings = ["", *(column.heading for column in columns), "seeds"]
+    lines = [f"| {' | '.join(headings)} |", f"|{'---|' * len(headings)}"]
+    for name, results in rows.items():
+        told = [tell([one["figures"].get(column.figure) for one in results], column.form) for column in columns]
+        lines.append(f"| {' | '.join([name, *told, str(len(results))])} |")
+    return lines
+
+
+def tell(values: Sequence[float | None], form: str) -> str:
+    """A dash where a configuration does not have the figure."""
+    found = [value for value in values if value is not None]
+    if not found:
+        return "-"
+    mean = format(statistics.fmean(found), form)
+    return mean if len(found) < 2 else f"{mean} ± {format(statistics.stdev(found), form)}"
+
+
+def charts(wanted: Sequence[Curves], rows: Rows) -> list[Chart]:
+    """Every seed is a line of its own."""
+    drawn = []
+    for curves in wanted:
+        lines = []
+        for number, (name, results) in enumerate(rows.items()):
+            for result in results:
+                points = [(x, y) for x, y in result["curves"].get(curves.curve, ())]
+                seed = f" ({result['made']['cell'].rpartition(', ')[2]})" if len(results) > 1 else ""
+                lines.append(Line(name + seed, points, SIGNS[number % len(SIGNS)]))
+        drawn.append(Chart(curves.title, curves.across, lines, percent=curves.percent))
+    return [chart for chart in drawn if not chart.is_empty]
+
+
+def write_report(name: str, experiment: Experiment, rows: Rows, folder: Path) -> list[Path]:
+    """`name`.md and, where there are curves, `name`.png."""
+    folder.mkdir(parents=True, exist_ok=True)
+    text, picture = folder / f"{name}.md", folder / f"{name}.png"
+    lines = [f"**{name}**: {experiment.about}", "", *table(experiment.columns, rows), ""]
+    lines += [f"- {sentence}" for sentence in (*experiment.conclude(rows), *origin(rows))]
+    drawn = charts(experiment.charts, rows)
+    if drawn:
+        lines += ["", f"![{name}]({picture.name})"]
+    text.write_text("\n".join(lines) + "\n", "utf-8")
+    if drawn:
+        write_png(drawn, picture, title=name)
+    return [text, *([picture] if drawn else [])]
+
+
+def origin(rows: Rows) -> list[str]:
+    """Which machine and which code; several of them are told, since such rows may not be compared."""
+    made = [result["made"] for results in rows.values() for result in results]
+    machines, codes = ({one[name] for one in made} for name in ("machine", "code"))
+    told = [f"Machine: {'; '.join(sorted(machines))}."] if machines else []
+    if len(codes) > 1:
+        told.append(f"The rows were made by {len(codes)} versions of the code.")
+    return told

@@ -1,0 +1,71 @@
+"""What a run of bertie begins with and learns from, for another program: a corpus enters, a folder leaves.
+
+`python -m experiments.trainer_data CORPUS --out FOLDER`: `model/`, the weights that `bertie pretrain` draws from this
+seed; `train.npz`, the rows of its steps, masked, one step after another; `held-out.npz`, the rows to be measured on.
+"""
+
+import argparse
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+from benchmarks.contenders.instances import Instances
+
+from bertie.batch import Batch
+from bertie.cli.choices import choose_recipe
+from bertie.cli.corpus_opening import open_corpus
+from bertie.models.model import Model
+from bertie.models.pretrained import Pretrained
+from bertie.train.budget import Steps
+from bertie.train.options import PretrainOptions
+from bertie.train.run_data import RunData, prepare
+
+MODEL, TRAIN, HELD_OUT = "model", "train.npz", "held-out.npz"
+
+
+def main(words: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("corpus", type=Path)
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--size", default="mini")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--tokens", type=int, default=1_000_000, help="of the rows to learn from, about")
+    options = parser.parse_args(words)
+    write(options.corpus, options.out, options.size, options.seed, options.tokens)
+
+
+def write(folder: Path, out: Path, size: str, seed: int, num_tokens: int) -> None:
+    corpus, tokenizer = open_corpus(folder, None)
+    recipe = choose_recipe("bert", size, tokenizer.size)
+    # Nothing else of a run decides its rows: the rest are the defaults, here and in the command.
+    data = prepare(corpus, recipe, tokenizer, PretrainOptions(budget=Steps(steps=1), seed=seed))
+    assert data.evaluation is not None
+    out.mkdir(parents=True, exist_ok=True)
+    Pretrained(Model.new(recipe, seed), tokenizer).save(out / MODEL)
+    flat(data.evaluation.batches).write(out / HELD_OUT)
+    flat(list(learned(data, num_tokens))).write(out / TRAIN)
+
+
+def learned(data: RunData, num_tokens: int) -> Iterator[Batch]:
+    place, count = data.beginning, 0
+    while count < num_tokens:
+        for batch in data.instances(place):
+            count += len(batch.tensor("tokens"))
+            yield batch
+        place = data.course.after(place)
+
+
+def flat(batches: Sequence[Batch]) -> Instances:
+    """The rows of all batches in one."""
+    columns: list[tuple[np.ndarray, ...]] = []
+    for batch in batches:
+        tokens, masked = batch.ragged("tokens"), batch.ragged("masked")
+        places = masked.values - tokens.starts[tokens.row_ids[masked.values]]
+        parts = (tokens.lengths, tokens.values, batch.tensor("segments"), batch.tensor("partner"))
+        rest = (masked.lengths, places, batch.tensor("masked_targets"))
+        columns.append(tuple(part.numpy() for part in (*parts, *rest)))
+    return Instances(*(np.concatenate(column) for column in zip(*columns, strict=True)))
+
+
+if __name__ == "__main__":
+    main()
