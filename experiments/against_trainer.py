@@ -21,7 +21,7 @@ def cells(setting: Setting) -> Sequence[Cell]:
     seeds = setting.seeds_or(1)
     return [
         *(own_cell(prepared, minutes, seed) for seed in seeds),
-        *(peer_cell(prepared, minutes * PEER_SHARE, seed) for seed in seeds),
+        *(peer_cell(prepared, minutes, seed) for seed in seeds),
     ]
 
 
@@ -30,7 +30,9 @@ def own_cell(prepared: Cell, minutes: float, seed: int) -> Cell:
     return Cell(OURS, commands, read_own, seed=seed, needs={"corpus": prepared}, minutes=minutes + 0.3)
 
 
-def peer_cell(prepared: Cell, minutes: float, seed: int) -> Cell:
+def peer_cell(prepared: Cell, whole: float, seed: int) -> Cell:
+    """The first part of the same schedule."""
+    minutes = whole * PEER_SHARE
     tokens = round(minutes * TOKENS_PER_MINUTE)
     write = (PYTHON, "-m", "experiments.trainer_data", "{corpus}", "--out", "{folder}")
     choices = ("--size", "mini", "--seed", str(seed), "--tokens", str(tokens))
@@ -39,7 +41,7 @@ def peer_cell(prepared: Cell, minutes: float, seed: int) -> Cell:
     train = (PEERS, "-m", "experiments.peers.trainer", "{data}", "--out", "{folder}/result.json", "--seed", str(seed))
     return Cell(
         PEER,
-        [(*train, "--minutes", str(minutes), "--eval-every", str(every))],
+        [(*train, "--minutes", str(minutes), "--of", str(whole), "--eval-every", str(every))],
         lambda folder: json.loads((folder / "result.json").read_text("utf-8")),
         seed=seed,
         needs={"data": data},

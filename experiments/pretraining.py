@@ -32,7 +32,7 @@ def pretrain(size: str, minutes: float, seed: int, steps_per_minute: float, flag
     eval_every = max(5, round(minutes * steps_per_minute / EVALUATIONS))
     words = ["pretrain", "--recipe", "bert", "--size", size, "--corpus", "{corpus}", "--out", "{folder}/run"]
     budget = ["--time", f"{round(minutes * 60)}s", "--seed", seed, "--eval-every", eval_every]
-    return bertie(*words, *budget, "--save-every", 10 * eval_every, *flags)
+    return bertie(*words, *budget, "--save-every", 3 * eval_every, *flags)
 
 
 def read_run(run: Path) -> Result:

@@ -1,8 +1,8 @@
 """The `transformers` Trainer by the clock: weights and masked rows enter, its curve on the held-out rows leaves.
 
-`python -m experiments.peers.trainer DATA --minutes 20 --out FILE`, DATA being a folder of `trainer_data`.
+`python -m experiments.peers.trainer DATA --minutes 20 --of 40 --out FILE`, DATA being a folder of `trainer_data`.
 Batches, optimiser and padding are the Trainer's own. Learning rate, warm-up and decay are those of `bertie pretrain`,
-and go by the clock as well. The clock stands while the model is measured.
+and go by the clock as well: the first 20 minutes of a schedule of 40. The clock stands while the model is measured.
 """
 
 import argparse
@@ -26,8 +26,9 @@ Row = dict[str, torch.Tensor]
 
 
 class Clock:
-    def __init__(self, limit: float):
-        self.limit, self._before, self._begun = limit, 0.0, 0.0
+    def __init__(self, limit: float, whole: float):
+        """Both in seconds: when the training ends, and when its schedule would."""
+        self.limit, self.whole, self._before, self._begun = limit, whole, 0.0, 0.0
 
     def run(self) -> None:
         self._begun = time.perf_counter()
@@ -40,8 +41,12 @@ class Clock:
         return self._before + (time.perf_counter() - self._begun if self._begun else 0.0)
 
     @property
+    def over(self) -> bool:
+        return self.seconds >= self.limit
+
+    @property
     def share(self) -> float:
-        return min(1.0, self.seconds / self.limit)
+        return min(1.0, self.seconds / self.whole)
 
 
 class Measuring(TrainerCallback):
@@ -56,7 +61,7 @@ class Measuring(TrainerCallback):
 
     def on_step_end(self, args: Any, state: Any, control: Any, **given: Any) -> None:
         self.clock.stand()
-        over = self.clock.share >= 1
+        over = self.clock.over
         if over or state.global_step % self.every == 0:
             figures = measure(given["model"], self.rows)
             for name, points in self.curves.items():
@@ -100,9 +105,9 @@ def measure(model: torch.nn.Module, rows: Sequence[Row]) -> dict[str, float]:
     return {"masked_lm": loss / count, "masked_lm_accuracy": correct / count}
 
 
-def train(data: Path, minutes: float, eval_every: int, seed: int) -> dict[str, Any]:
+def train(data: Path, minutes: float, whole: float, eval_every: int, seed: int) -> dict[str, Any]:
     rows, held_out = rows_of(str(data / "train.npz")), rows_of(str(data / "held-out.npz"))
-    clock = Clock(minutes * 60)
+    clock = Clock(minutes * 60, whole * 60)
     measuring = Measuring(clock, held_out, eval_every)
     with tempfile.TemporaryDirectory() as folder:
         options = TrainingArguments(
@@ -143,11 +148,12 @@ def main(words: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("data", type=Path)
     parser.add_argument("--minutes", type=float, required=True)
+    parser.add_argument("--of", type=float, required=True, help="minutes of the whole schedule")
     parser.add_argument("--eval-every", type=int, default=50)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args(words)
-    result = train(options.data, options.minutes, options.eval_every, options.seed)
+    result = train(options.data, options.minutes, options.of, options.eval_every, options.seed)
     options.out.parent.mkdir(parents=True, exist_ok=True)
     options.out.write_text(json.dumps(result) + "\n", "utf-8")
 
