@@ -1,6 +1,7 @@
 """What all tests share: no network, one thread per worker, real data and weights where they are, slow tests last."""
 
 import importlib.util
+import json
 import os
 import subprocess
 from collections.abc import Callable
@@ -72,3 +73,30 @@ def run_bertie(capsys: pytest.CaptureFixture[str]) -> Callable[..., subprocess.C
         return subprocess.CompletedProcess(["bertie", *words], code or 0, printed.out, printed.err)
 
     return run
+
+
+@pytest.fixture
+def fake_run(tmp_path: Path) -> Callable[..., Path]:
+    """`fake_run("a", rate=1e-3, records=[...])`: a run folder with this log, or with the log of ten falling steps."""
+
+    def make(name: str, rate: float = 1e-3, records: list[dict[str, object]] | None = None, slope: float = 0.5) -> Path:
+        folder = tmp_path / name
+        folder.mkdir()
+        encoder = {"width": 128, "stack": {"depth": 2}}
+        options = {
+            "options": {"budget": {"kind": "steps", "steps": 10}, "adamw": {"rate": rate}},
+            "recipe": {"name": "bert", "encoder": encoder},
+            "corpus": "c" * 64,
+        }
+        (folder / "options.json").write_text(json.dumps(options))
+        lines = [{"event": "start", "step": 0}] if records is None else records
+        for step in range(1, 11 if records is None else 1):
+            figures = {"loss": 10 - slope * step, "masked_lm": 9 - slope * step, "masked_lm_accuracy": step / 20}
+            place = {"tokens": 100 * step, "seconds": 2.0 * step, "progress": step / 10}
+            lines.append({"event": "step", "step": step, **figures, **place, "lr": rate, "tokens_per_second": 50.0})
+            if step % 5 == 0:
+                lines.append({"event": "evaluation", "step": step, **figures, "unigram_loss": 7.5})
+        (folder / "log.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+        return folder
+
+    return make

@@ -6,6 +6,7 @@ machine, and the answer is kept in a file. Run as a script, this file is that ch
 """
 
 import contextlib
+import functools
 import hashlib
 import json
 import math
@@ -79,11 +80,8 @@ def probe(
     cache: Path | None = None,
 ) -> Machine:
     """This machine, measured at the first call and remembered. `child` gets a precision and a thread count."""
-    flags = cpu_flags()
-    cpu, threads = cpu_name(), torch.get_num_threads()
-    file = cache or cache_file()
-    key = hashlib.sha256(json.dumps([cpu, sorted(flags), torch.__version__, threads]).encode()).hexdigest()[:16]
-
+    flags, threads = cpu_flags(), torch.get_num_threads()
+    file, key = cache or cache_file(), cache_key()
     known = read_cache(file)
     precisions = None if refresh else known.get(key)
     if precisions is None:
@@ -92,7 +90,7 @@ def probe(
         if any(found.runs for found in precisions.values()):
             write_cache(file, {**known, key: precisions})
     return Machine(
-        cpu=cpu,
+        cpu=cpu_name(),
         instruction_sets=tuple(name for name in INSTRUCTION_SETS if name in flags),
         cores=num_cores(),
         threads=threads,
@@ -102,7 +100,26 @@ def probe(
     )
 
 
+@functools.cache
+def peak_flops(precision: str = "float32") -> float | None:
+    """FLOP/s of a matrix product: as `probe` remembers it, else measured here, which takes half a second.
+
+    Only float32 is measured here, as others may end the process; None for those that were not probed or do not run.
+    """
+    known = read_cache(cache_file()).get(cache_key())
+    found = known.get(precision) if known else None
+    if found is None and precision == "float32":
+        found = measure_here(precision)
+    return None if found is None or found.speed is None else found.speed * 1e12
+
+
 # --- the cache
+
+
+def cache_key() -> str:
+    """What decides the speeds."""
+    facts = [cpu_name(), sorted(cpu_flags()), torch.__version__, torch.get_num_threads()]
+    return hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:16]
 
 
 def cache_file() -> Path:
@@ -261,6 +278,20 @@ def num_cores() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
+
+
+def peak_memory() -> int:
+    """The most memory that this process has ever held, in bytes; 0 where the system does not tell."""
+    with contextlib.suppress(OSError, StopIteration, ValueError):
+        # Not `ru_maxrss`: that begins with the memory of whoever started the process.
+        lines = Path("/proc/self/status").read_text(encoding="utf-8").splitlines()
+        return int(next(line for line in lines if line.startswith("VmHWM:")).split()[1]) * 1024
+    with contextlib.suppress(ImportError):
+        import resource  # not on Windows
+
+        unit = 1 if sys.platform == "darwin" else 1024
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+    return 0
 
 
 def memory_bytes() -> int:

@@ -252,3 +252,19 @@ def test_a_checkpoint_of_another_shape_is_refused(
     done = run_bertie("pretrain", "--corpus", corpus, "--out", out, *given)
     assert (done.returncode, "heads.next-sentence.output.bias differs" in done.stderr) == (2, True)
     assert len(logged(out)) == 2, "no step was taken"
+
+
+def test_figures_for_tensorboard_and_the_precision_told(
+    run_bertie: Run, corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = ["pretrain", "--recipe", "bert", *SMALL, "--corpus", str(corpus), "--steps", "3"]
+    done = run_bertie(*given, "--out", str(tmp_path / "a"), "--tensorboard", "--precision", "bfloat16")
+    assert done.returncode == 0, done.stderr
+    assert "computing in bfloat16: as asked" in done.stderr
+    assert list((tmp_path / "a/tensorboard").glob("events.*"))
+    assert json.loads((tmp_path / "a/options.json").read_text())["options"]["precision"] == "bfloat16"
+    monkeypatch.setattr("bertie.cli.pretrain_request.find_spec", lambda name: None)
+    refused = run_bertie(*given, "--out", str(tmp_path / "b"), "--tensorboard")
+    assert refused.returncode == 2
+    assert "TensorBoard is not installed" in refused.stderr
+    assert not (tmp_path / "b").exists()

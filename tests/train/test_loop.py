@@ -138,3 +138,14 @@ def test_a_gradient_that_is_not_finite_stops_it_too(
     monkeypatch.setattr(model, "auxiliary_loss", lambda: bias.sum() * float("nan"))
     with pytest.raises(NotFiniteError, match="gradient is not finite at step 1"):
         run(model, draw_batches, 1)
+
+
+def test_half_the_bits_give_nearly_the_same(recipe: Callable[..., Recipe], draw_batches: Draw) -> None:
+    model = Model.new(recipe(ORDER), 0)
+    micros = draw_batches(model, PARTS)
+    exact = float(accumulate(model, micros).loss())
+    model.zero_grad()
+    short = float(accumulate(model, micros, "bfloat16").loss())
+    assert short == pytest.approx(exact, rel=0.02)
+    assert short != exact
+    assert all(one.grad.dtype == torch.float32 for one in model.parameters() if one.grad is not None)

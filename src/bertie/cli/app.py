@@ -55,6 +55,11 @@ VERBS = {
         "Show the machine and how fast each precision runs on it.",
         "bertie machine --json",
     ),
+    "plan": Verb(
+        "bertie.cli.plan:plan",
+        "Tell what a run would take: time, memory, disk.",
+        "bertie plan --recipe bert --size mini --corpus my-corpus --steps 2000",
+    ),
     "pretrain": Verb(
         "bertie.cli.pretrain:pretrain",
         "Train a model on a corpus; run it again to go on.",
@@ -67,7 +72,7 @@ VERBS = {
     ),
     "runs": Verb(
         "bertie.cli.runs:runs",
-        "List runs and draw their curves.",
+        "List runs, draw their curves, compare them.",
         "bertie runs show my-run",
     ),
     "vocab": Verb(

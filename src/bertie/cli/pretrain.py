@@ -1,5 +1,6 @@
 """`bertie pretrain`: a corpus enters, a run folder with a trained model leaves. The same command goes on with it."""
 
+from contextlib import closing, nullcontext
 from pathlib import Path
 
 import typer
@@ -7,7 +8,7 @@ import typer
 from bertie.cli.app import console
 from bertie.cli.config_file import read_config
 from bertie.cli.pretrain_request import Request, read_request
-from bertie.cli.run_line import RunLine, figures_told
+from bertie.cli.run_line import Record, RunLine, figures_told
 from bertie.inspection.costs import pace_at_peak
 from bertie.models.variant import MASKS, SENTENCES
 from bertie.train.distribution import Ranks, joined
@@ -16,6 +17,7 @@ from bertie.train.precision import CHOICES
 from bertie.train.run import pretrain as run_pretraining
 from bertie.train.schedule import SCHEDULES
 from bertie.train.stopping import Stopped
+from bertie.train.tensorboard import TensorBoard
 
 
 def pretrain(
@@ -69,6 +71,7 @@ def pretrain(
     eval_every: int | None = typer.Option(None, min=1, help="Steps between evaluations; as checkpoints by default."),
     eval_rows: int = typer.Option(256, min=1, help="Rows of an evaluation."),
     log_every: int = typer.Option(1, min=1, help="Steps of one line in log.jsonl."),
+    tensorboard: bool = typer.Option(False, "--tensorboard", help="Write all figures for TensorBoard, too."),
 ) -> None:
     """Train a model on a corpus. The finished model is in OUT/model.
 
@@ -80,13 +83,19 @@ def pretrain(
     OUT/config.toml holds all options: bertie pretrain --config OUT/config.toml --out NEW does the same again.
     """
     request = read_request(ctx)
+    board = TensorBoard(out) if request.tensorboard else None
     with joined() as ranks:
-        train(out, request, ranks)
+        train(out, request, ranks, board)
 
 
-def train(out: Path, request: Request, ranks: Ranks) -> None:
+def train(out: Path, request: Request, ranks: Ranks, board: TensorBoard | None) -> None:
+    def tell(record: Record) -> None:
+        line.tell(record)
+        if board is not None:
+            board.tell(record)
+
     try:
-        with RunLine(shown=ranks.leads) as line:
+        with RunLine(shown=ranks.leads) as line, nullcontext() if board is None else closing(board):
             line.say(request.told)
             summary = run_pretraining(
                 out,
@@ -97,7 +106,7 @@ def train(out: Path, request: Request, ranks: Ranks) -> None:
                 base=request.base,
                 config=request.config,
                 peak=pace_at_peak(request.model),
-                tell=line.tell,
+                tell=tell,
                 ranks=ranks,
             )
     except Stopped as stopped:

@@ -1,6 +1,7 @@
 """The options of `bertie pretrain` enter as they were given; what is to be trained, on what and how, leaves."""
 
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +42,7 @@ class Request:
     options: PretrainOptions
     config: str  # all options, as a file for --config
     told: str  # what was chosen for the user
+    tensorboard: bool
 
 
 def read_request(ctx: typer.Context) -> Request:
@@ -48,6 +50,8 @@ def read_request(ctx: typer.Context) -> Request:
     for name, known in CHOSEN:
         if given[name] is not None:
             check(name, given[name], known)
+    if given["tensorboard"] and find_spec("tensorboard") is None:
+        raise SpecError("TensorBoard is not installed", hint="pip install tensorboard, or leave out --tensorboard")
     budget = choose_budget(given)
     corpus, tokenizer = open_training_corpus(Path(given["corpus"]), given["tokenizer"] and Path(given["tokenizer"]))
     if isinstance(corpus, FrozenCorpus) and given["length"] is None and given["curriculum"] is None:
@@ -56,7 +60,8 @@ def read_request(ctx: typer.Context) -> Request:
     options = choose_options(given, budget)
     model, digest = choose_model(given, tokenizer)
     told = f"computing in {options.precision}: {why}"
-    return Request(model, digest, corpus, tokenizer, options, config_text(ctx, given, options), told)
+    config = config_text(ctx, given, options)
+    return Request(model, digest, corpus, tokenizer, options, config, told, given["tensorboard"])
 
 
 def choose_budget(given: Given) -> AnyBudget:

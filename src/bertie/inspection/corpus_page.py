@@ -5,36 +5,34 @@ Plots are SVG in the page itself; colours follow the reader's light or dark sett
 
 from collections.abc import Iterable, Sequence
 from html import escape
-from importlib.resources import files
-from string import Template
 
 from bertie.inspection.corpus_report import Bin, CorpusReport
+from bertie.inspection.page import fact_cards, page, section, table
 
 ROW, LABEL, WIDTH, NUMBERS = 22, 130, 640, 150  # of a plot, in its own units
 
 
 def corpus_page(report: CorpusReport) -> str:
-    template = Template(files("bertie.inspection").joinpath("corpus_page.html").read_text(encoding="utf-8"))
     parts = [
         _facts(report),
-        _section("Documents by length in tokens", _bars(_rows(report.document_lengths))),
-        _section("Sentences by length in tokens", _bars(_rows(report.sentence_lengths))),
-        _section("What a row of a given length would cut", _cuts(report)),
-        _section(
+        section("Documents by length in tokens", _bars(_rows(report.document_lengths))),
+        section("Sentences by length in tokens", _bars(_rows(report.sentence_lengths))),
+        section("What a row of a given length would cut", _cuts(report)),
+        section(
             "Scripts, by share of tokens",
             _bars([(name, share, f"{share:.2%}") for name, share in report.main_scripts()]),
         ),
-        _section("Left out by the build, duplicates among it", _counts(report.dropped)),
-        _section("Read and changed by the build", _counts(report.counts)),
+        section("Left out by the build, duplicates among it", _counts(report.dropped)),
+        section("Read and changed by the build", _counts(report.counts)),
         _leakage(report),
-        _section(
+        section(
             "Samples",
             "".join(
                 f"<blockquote>{escape(text)}<cite>{escape(name)}</cite></blockquote>" for name, text in report.samples
             ),
         ),
     ]
-    return template.substitute(name=escape(report.name), body="\n".join(parts))
+    return page(f"Corpus {report.name}", parts)
 
 
 def _facts(report: CorpusReport) -> str:
@@ -46,11 +44,7 @@ def _facts(report: CorpusReport) -> str:
         "unknown tokens": f"{report.unknown_rate:.3%}",
         "tokens a word": f"{report.num_tokens / max(1, report.num_words):.2f}",
     }
-    return '<dl class="facts">' + "".join(f"<div><dt>{k}</dt><dd>{v}</dd></div>" for k, v in facts.items()) + "</dl>"
-
-
-def _section(title: str, content: str) -> str:
-    return f"<section><h2>{escape(title)}</h2>{content}</section>"
+    return fact_cards(facts)
 
 
 def _rows(bins: Sequence[Bin]) -> list[tuple[str, float, str]]:
@@ -83,12 +77,6 @@ def _bars(rows: Iterable[tuple[str, float, str]]) -> str:
     return f'<svg viewBox="0 0 {WIDTH} {len(listed) * ROW}" role="img">{"".join(drawn)}</svg>'
 
 
-def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    top = "".join(f"<th>{escape(cell)}</th>" for cell in head)
-    body = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
-    return f'<div class="scroll"><table><tr>{top}</tr>{body}</table></div>'
-
-
 def _cuts(report: CorpusReport) -> str:
     head = ("length", "documents longer", "their tokens cut", "sentences longer", "their tokens cut")
     rows = [
@@ -102,13 +90,13 @@ def _cuts(report: CorpusReport) -> str:
         for cut in report.cuts
     ]
     note = "If each document, or each sentence, were one row. Segments and packed rows lose nothing."
-    return f'{_table(head, rows)}<p class="note">{note}</p>'
+    return f'{table(head, rows)}<p class="note">{note}</p>'
 
 
 def _counts(counts: dict[str, int]) -> str:
     if not counts:
         return '<p class="note">nothing</p>'
-    return _table(("what", "how many"), [(name.replace("_", " "), f"{count:,}") for name, count in counts.items()])
+    return table(("what", "how many"), [(name.replace("_", " "), f"{count:,}") for name, count in counts.items()])
 
 
 def _leakage(report: CorpusReport) -> str:
@@ -120,6 +108,6 @@ def _leakage(report: CorpusReport) -> str:
         f"{found.num_found_grams:,} of {found.num_grams:,} 13-grams ({found.gram_share:.2%}) occur in the corpus; "
         f"{found.num_short:,} lines are too short to tell.</p>"
     )
-    return _section(
+    return section(
         "Leakage", told + "".join(f"<blockquote>{escape(text)}</blockquote>" for text in report.leaked_texts)
     )

@@ -200,7 +200,8 @@ class _Run:
         """Whether it is the best so far."""
         figures = evaluation(self.model)
         done, self.state.evaluation = self.state.steps, figures
-        self._note({"event": "evaluation", "step": done, **figures})
+        place = {"tokens": self.state.tokens, "seconds": round(self.state.done.seconds, 3)}
+        self._note({"event": "evaluation", "step": done, **place, **figures})
         if not evaluation.beats_baseline(figures) and self._progress() > self.options.schedule.warmup:
             self._note({"event": "warning", "step": done, "what": "not better than predicting by frequency alone"})
         best = self.state.best

@@ -1,0 +1,130 @@
+"""What a run would take: what is to be trained enters, steps, time, memory and disk leave, before anything starts.
+
+A short trial measures the parts, and the budget says how often each of them comes.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from bertie.data.course import stages_of
+from bertie.inspection.costs import TrainingMemory, training_flops_per_token
+from bertie.inspection.trial import StepCost, Trial, try_apart
+from bertie.machine import peak_flops
+from bertie.models.recipe import SIZES, Recipe
+from bertie.models.recipes import RECIPES
+from bertie.text.tokenizer import Tokenizer
+from bertie.train.budget import AnyBudget, Steps, Time, Tokens
+from bertie.train.options import PretrainOptions
+from bertie.train.run_data import AnyCorpus
+
+SECONDS = 10.0  # of steps in a trial
+
+
+@dataclass(frozen=True)
+class RunPlan:
+    """Seconds, bytes and FLOPs of a whole run."""
+
+    num_parameters: int
+    num_steps: int
+    num_tokens: int
+    flops: float  # that the model needs
+    seconds: dict[str, float]  # by what they are spent on
+    memory: int  # the peak, as measured, Python and its libraries included
+    parts: TrainingMemory  # what of it is the model's, as counted
+    disk: int  # the most at once: checkpoints, one that is being written, the model folder
+
+    @property
+    def flops_per_token(self) -> float:
+        return self.flops / self.num_tokens
+
+    @property
+    def total_seconds(self) -> float:
+        return sum(self.seconds.values())
+
+    @property
+    def tokens_per_second(self) -> float:
+        """Of steps alone."""
+        return self.num_tokens / self.seconds["steps"]
+
+    @property
+    def share_of_peak(self) -> float | None:
+        """The FLOPs of the model against those of a float32 matrix product in the same time."""
+        peak = peak_flops()
+        return None if peak is None else self.flops / self.seconds["steps"] / peak
+
+
+def plan_run(
+    recipe: Recipe, corpus: AnyCorpus, tokenizer: Tokenizer, options: PretrainOptions, seconds: float = SECONDS
+) -> RunPlan:
+    """Tries the run in a process of its own, and takes steps there for so many seconds."""
+    return project(try_apart(recipe, corpus, tokenizer, options, seconds), options)
+
+
+def smaller_sizes(recipe: Recipe, length: int) -> Mapping[str, Recipe]:
+    """The same recipe in every size that needs fewer FLOPs, the largest of them first."""
+    if recipe.name not in RECIPES:
+        return {}
+    sizes = {
+        name: RECIPES[recipe.name](size, recipe.vocab_size).replace(objectives=recipe.objectives)
+        for name, size in SIZES.items()
+    }
+    costs = {name: training_flops_per_token(one, length) for name, one in sizes.items()}
+    own = training_flops_per_token(recipe, length)
+    return {name: sizes[name] for name in sorted(costs, key=lambda name: -costs[name]) if costs[name] < own * 0.99}
+
+
+def project(trial: Trial, options: PretrainOptions) -> RunPlan:
+    """From what was tried to the whole run."""
+    saving_share = _saves_of_a_step(options)
+    extra = trial.evaluation / options.eval_every + trial.saving * saving_share
+    counted = [(cost, _steps_of(options.budget, share, cost, extra)) for share, cost in _stages(trial, options)]
+    num_steps = max(1, round(sum(count for _, count in counted)))
+    num_evaluations = math.ceil(num_steps / options.eval_every) if trial.evaluation else 0
+    num_saves = math.ceil(num_steps * saving_share)
+    kept = options.keep + (1 if num_evaluations else 0)
+    return RunPlan(
+        num_parameters=trial.num_parameters,
+        num_steps=num_steps,
+        num_tokens=round(sum(cost.tokens * count for cost, count in counted)),
+        flops=sum(cost.flops * count for cost, count in counted),
+        seconds={
+            "preparing": trial.preparing,
+            "steps": sum(cost.seconds * count for cost, count in counted),
+            "evaluation": num_evaluations * trial.evaluation,
+            "saving": num_saves * trial.saving + trial.finishing,
+        },
+        memory=trial.peak_memory,
+        parts=trial.memory,
+        disk=min(kept + 1, num_saves) * trial.checkpoint_size + trial.model_size,
+    )
+
+
+def _stages(trial: Trial, options: PretrainOptions) -> list[tuple[float, StepCost]]:
+    """Shares of the run, with what a step costs there: smaller steps of a ramp cost as much a token as whole ones."""
+    stages = stages_of(options.lengths, options.batch_tokens, options.ramp)
+    ends = [*(stage.begin for stage in stages[1:]), 1.0]
+    found = []
+    for stage, end in zip(stages, ends, strict=True):
+        whole, scale = trial.phases[stage.phase], stage.tokens / options.batch_tokens
+        cost = StepCost(whole.tokens * scale, whole.seconds * scale, whole.flops * scale)
+        found.append((end - stage.begin, cost))
+    return found
+
+
+def _steps_of(budget: AnyBudget, share: float, cost: StepCost, extra: float) -> float:
+    """How many steps of this cost fill a share of the budget. A clock runs on during the `extra` seconds of a step."""
+    match budget:
+        case Steps():
+            return share * budget.steps
+        case Tokens():
+            return share * budget.tokens / cost.tokens
+        case Time():
+            return share * budget.seconds / (cost.seconds + extra)
+
+
+def _saves_of_a_step(options: PretrainOptions) -> float:
+    """Every `save_every` steps, and after every evaluation, as most of them are the best so far."""
+    both = 1 / math.lcm(options.save_every, options.eval_every)
+    evaluated = 1 / options.eval_every - both if options.held_out else 0.0
+    return 1 / options.save_every + evaluated

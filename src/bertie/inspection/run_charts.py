@@ -1,0 +1,82 @@
+"""Histories enter, charts leave: one run's training beside its held-out text, or several runs over each other."""
+
+from collections.abc import Sequence
+
+from bertie.inspection.chart import Chart, Line
+from bertie.train.evaluation import LOSS
+from bertie.train.history import Axis, RunHistory, figure_names
+
+SPEED = "tokens_per_second"
+BASELINES = {LOSS: "unigram_loss", f"{LOSS}_accuracy": "unigram_accuracy"}  # what predicting by frequency gets
+SIGNS = "abcdefghijklmnopqrstuvwxyz"
+# Time is told in the largest unit of which there are two.
+UNITS = (("hours", 3600.0), ("minutes", 60.0), ("seconds", 1.0))
+
+
+def main_figures(runs: Sequence[RunHistory]) -> list[str]:
+    """The loss that has a baseline, or the whole one; its accuracy; the speed."""
+    known = all_figures(runs)
+    loss = LOSS if LOSS in known else "loss"
+    return [name for name in (loss, f"{loss}_accuracy", SPEED) if name in known]
+
+
+def all_figures(runs: Sequence[RunHistory]) -> list[str]:
+    """Losses, then accuracies, then the speed. The whole loss is one of them where it has several parts."""
+    names = list(dict.fromkeys(name for run in runs for name in figure_names(run.steps)))
+    accuracies = [name for name in names if name.endswith("accuracy")]
+    losses = [name for name in names if name not in (*accuracies, SPEED)]
+    if len(losses) == 2:  # the whole and its only part
+        losses.remove("loss")
+    return [*losses, *accuracies, *(name for name in names if name == SPEED)]
+
+
+def run_charts(runs: Sequence[RunHistory], figures: Sequence[str], against: Axis = "steps") -> list[Chart]:
+    """A chart for each figure. Several runs are shown by their held-out text alone, where there is any."""
+    unit, size = _time_unit(runs) if against == "time" else (against, 1.0)
+    charts = []
+    for figure in figures:
+        lines = [
+            Line(line.name, [(x / size, y) for x, y in line.points], line.sign, line.dense)
+            for line in (_lines_of_one(runs[0], figure, against) if len(runs) == 1 else _lines(runs, figure, against))
+        ]
+        told = "tokens/s" if figure == SPEED else spoken(figure)
+        title = f"{told}, held out" if len(runs) > 1 and _is_measured(runs, figure) else told
+        percent, from_zero = figure.endswith("accuracy"), figure == SPEED
+        charts.append(Chart(title, unit, lines, _levels(runs, figure), percent, from_zero))
+    return charts
+
+
+def _lines_of_one(run: RunHistory, figure: str, against: Axis) -> list[Line]:
+    trained = Line("training", run.trained(figure, against), "·", dense=True)
+    return [trained, Line("held out", run.held_out(figure, against), "o")] if _is_measured([run], figure) else [trained]
+
+
+def _lines(runs: Sequence[RunHistory], figure: str, against: Axis) -> list[Line]:
+    measured = _is_measured(runs, figure)
+    found = [run.held_out(figure, against) if measured else run.trained(figure, against) for run in runs]
+    return [
+        Line(run.name, points, SIGNS[number % len(SIGNS)], dense=not measured)
+        for number, (run, points) in enumerate(zip(runs, found, strict=True))
+    ]
+
+
+def _is_measured(runs: Sequence[RunHistory], figure: str) -> bool:
+    return any(run.held_out(figure) for run in runs)
+
+
+def _time_unit(runs: Sequence[RunHistory]) -> tuple[str, float]:
+    longest = max((run.last["seconds"] for run in runs), default=0.0)
+    return next((unit for unit in UNITS if longest >= 2 * unit[1]), UNITS[-1])
+
+
+def _levels(runs: Sequence[RunHistory], figure: str) -> dict[str, float]:
+    """Runs on the same held-out text have the same baseline; several baselines would say nothing."""
+    name = BASELINES.get(figure, "")
+    found = {run.evaluations[-1][name] for run in runs if run.evaluations and name in run.evaluations[-1]}
+    return {"by frequency": found.pop()} if len(found) == 1 else {}
+
+
+def spoken(figure: str) -> str:
+    """A figure of the log in words: "masked lm loss"."""
+    words = figure.replace("_", " ")
+    return words if words.endswith(("loss", "accuracy", "perplexity")) else f"{words} loss"

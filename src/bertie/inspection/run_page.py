@@ -1,0 +1,86 @@
+"""Runs as one HTML page: histories enter, text leaves that needs nothing from outside."""
+
+from collections.abc import Sequence
+from html import escape
+
+from bertie.inspection.page import fact_cards, page, section, table
+from bertie.inspection.quantities import duration_told
+from bertie.inspection.run_charts import all_figures, run_charts, spoken
+from bertie.inspection.run_comparison import Comparison, compare_runs, flattened
+from bertie.inspection.svg_chart import draw_svg
+from bertie.train.history import Axis, RunHistory, figure_names
+
+SHOWN_EVALUATIONS = 100
+
+
+def run_page(run: RunHistory, against: Axis = "steps") -> str:
+    parts = [_facts(run), *_charts([run], against)]
+    if run.evaluations:
+        parts.append(section("On held-out text", _evaluations(run)))
+    options = [(name, str(value)) for name, value in flattened(run.resolved).items()]
+    return page(f"Run {run.name}", [*parts, section("Options", table(("option", "value"), options))])
+
+
+def comparison_page(runs: Sequence[RunHistory], against: Axis = "steps") -> str:
+    found = compare_runs(runs)
+    parts = [section("Figures", table(("", *found.names), _rows(found.figures)) + _notes(found))]
+    parts.append(section("Options that differ", _options(found)))
+    return page(f"Runs {', '.join(found.names)}", [*parts, *_charts(runs, against)])
+
+
+def _facts(run: RunHistory) -> str:
+    last = run.last
+    facts = {
+        "steps": f"{last['step']:,}" + (f" of {run.num_steps:,}" if run.num_steps else ""),
+        "tokens": f"{last['tokens']:,}",
+        "training time": duration_told(last["seconds"]),
+        "tokens/s": "–" if run.tokens_per_second is None else f"{run.tokens_per_second:,.0f}",
+        "state": "finished" if run.finished else f"{run.progress:.0%} done",
+        "resumed": f"{run.num_resumed:,} times" if run.num_resumed else "never",
+    }
+    return fact_cards(facts)
+
+
+def _charts(runs: Sequence[RunHistory], against: Axis) -> list[str]:
+    charts = run_charts(runs, all_figures(runs), against)
+    return [section(chart.title[:1].upper() + chart.title[1:], draw_svg(chart)) for chart in charts]
+
+
+def _evaluations(run: RunHistory) -> str:
+    names = figure_names(run.evaluations)
+    shown = run.evaluations[-SHOWN_EVALUATIONS:]
+    rows = [
+        (
+            f"{one['step']:,}",
+            f"{one['tokens']:,}",
+            duration_told(one["seconds"]),
+            *(_cell(name, one.get(name)) for name in names),
+        )
+        for one in shown
+    ]
+    note = (
+        f'<p class="note">The last {len(shown)} of {len(run.evaluations)}.</p>'
+        if len(rows) < len(run.evaluations)
+        else ""
+    )
+    return table(("step", "tokens", "time", *(spoken(name) for name in names)), rows) + note
+
+
+def _cell(name: str, value: float | None) -> str:
+    if value is None:
+        return ""
+    return f"{value:.2%}" if name.endswith("accuracy") else f"{value:,.4f}"
+
+
+def _options(found: Comparison) -> str:
+    if not found.options:
+        return '<p class="note">none</p>'
+    return table(("option", *found.names), _rows(found.options))
+
+
+def _rows(named: dict[str, tuple[str, ...]]) -> list[tuple[str, ...]]:
+    return [(name, *values) for name, values in named.items()]
+
+
+def _notes(found: Comparison) -> str:
+    return "".join(f'<p class="note">{escape(note)}</p>' for note in found.notes)

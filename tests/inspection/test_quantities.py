@@ -1,0 +1,25 @@
+"""Numbers for people."""
+
+import pytest
+
+from bertie.inspection.quantities import bytes_told, duration_told, flops_told
+
+
+@pytest.mark.parametrize(
+    ("seconds", "told"),
+    [
+        (0.44, "0.4 s"),
+        (59.4, "59 s"),
+        (59.6, "1 min 00 s"),
+        (3599.7, "1 h 00 min"),
+        (7260, "2 h 01 min"),
+        (1e5, "1 d 3 h"),
+    ],
+)
+def test_times(seconds: float, told: str) -> None:
+    assert duration_told(seconds) == told
+
+
+def test_sizes_and_work() -> None:
+    assert (bytes_told(999), bytes_told(45_100_000), bytes_told(2.5e9)) == ("999 bytes", "45.1 MB", "2.5 GB")
+    assert (flops_told(27.1e6), flops_told(1.9e15)) == ("27.1 MFLOPs", "1.9 PFLOPs")

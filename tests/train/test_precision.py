@@ -1,0 +1,36 @@
+"""The precision of a run: what was measured decides, and only where the processor could be faster at all."""
+
+import pytest
+
+from bertie.machine import Machine, Precision
+from bertie.train import precision
+from bertie.train.precision import choose_precision
+
+
+def machine(short: Precision) -> Machine:
+    precisions = {"float32": Precision(runs=True, speed=0.2), "bfloat16": short}
+    return Machine(cpu="a", instruction_sets=(), cores=2, threads=2, memory=1, torch="2", precisions=precisions)
+
+
+@pytest.mark.parametrize(
+    ("short", "chosen"),
+    [
+        (Precision(runs=True, speed=0.6), "bfloat16"),
+        (Precision(runs=True, speed=0.25), "float32"),
+        (Precision(runs=False, speed=None, note="crashes (SIGILL)"), "float32"),
+    ],
+)
+def test_auto_takes_what_is_faster(short: Precision, chosen: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(precision, "cpu_flags", lambda: {"avx512_bf16"})
+    monkeypatch.setattr(precision, "probe", lambda: machine(short))
+    found, why = choose_precision("auto")
+    assert found == chosen
+    assert "bfloat16" in why
+    assert short.note in why
+
+
+def test_nothing_is_measured_where_it_cannot_be_faster(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(precision, "cpu_flags", lambda: {"avx2"})
+    monkeypatch.setattr(precision, "probe", lambda: pytest.fail("measured"))
+    assert choose_precision("auto")[0] == "float32"
+    assert choose_precision("bfloat16")[0] == "bfloat16"
