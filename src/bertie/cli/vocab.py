@@ -43,7 +43,7 @@ def train(
     min_frequency: int = typer.Option(2, help="Rarer merges, words and characters are left out."),
     ram: float = typer.Option(1.0, help="Gigabytes of memory; past them the rarest words are left out and counted."),
     held_out: int = typer.Option(50, help="One document in so many is kept for the report; 0 for none."),
-    workers: int = typer.Option(1, help="Processes that count words."),
+    workers: int = typer.Option(1, help="Processes that count words, each with memory of its own."),
     field: str | None = typer.Option(None, help="The JSON field or the column of the texts."),
     format: Format | None = typer.Option(None, help="Whatever the file's ending says."),
     boundary: Boundary = typer.Option("blank-line", help="What ends a document in a txt file."),
@@ -114,6 +114,7 @@ def _show(report: VocabReport, out: Path) -> None:
     facts = Table(title=escape(f"{os.fspath(out)}: {report.kind}, {report.size:,} pieces"), show_header=False)
     facts.add_row("documents read", f"{report.num_documents:,} ({report.num_held_out:,} held out)")
     facts.add_row("words read", f"{report.num_words:,} ({report.num_left_out:,} not trained on)")
+    facts.add_row("cut in long text without white space", f"{report.num_cut:,}")
     facts.add_row("distinct words trained on", f"{report.num_distinct_words:,}")
     facts.add_row("characters too rare to keep", f"{report.num_rare_characters:,}")
     facts.add_row("measured on", report.measured_on)

@@ -36,6 +36,7 @@ class VocabReport:
     num_not_measured: int  # held-out words past what is enough to measure on
     num_distinct_words: int  # that were trained on
     num_words: int  # occurrences in the training text
+    num_cut: int  # words that were cut in two, since they stood in very long text without white space
     num_left_out: int  # of these not trained on: pruned for memory, too long, or with rare characters
     num_rare_characters: int
     coverage: Coverage
@@ -100,6 +101,7 @@ def _report(
         num_not_measured=counts.num_not_measured,
         num_distinct_words=training.num_words,
         num_words=counts.words.total() + counts.num_pruned,
+        num_cut=counts.num_cut,
         num_left_out=training.num_left_out + counts.num_pruned,
         num_rare_characters=training.num_rare_characters,
         coverage=coverage,

@@ -13,7 +13,6 @@ What varies in the libraries, and the way around it (measured with tokenizers 0.
 import io
 import json
 import tempfile
-import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -24,7 +23,7 @@ import tokenizers
 from tokenizers import models, pre_tokenizers, trainers
 
 from bertie.errors import InputError, SpecError
-from bertie.text.vocab.counting import BASE_BYTES
+from bertie.text.vocab.counting import BASE_BYTES, HELD_OUT_SHARE, entry_bytes, place_of
 from bertie.text.vocab.options import VocabOptions
 from bertie.text.vocab.pipelines import SPACE, Trained
 from bertie.text.vocabulary import MAX_CHARACTERS_PER_WORD
@@ -32,8 +31,11 @@ from bertie.text.vocabulary import MAX_CHARACTERS_PER_WORD
 PRIVATE = 0xF0000  # two planes without meaning: 131,068 code points
 PRIVATE_SIZE = 0xFFFE
 CONTINUES = "##"
-FED_AT_ONCE = 4096  # copies of a word in one text that the trainer counts
-SYMBOL_BYTES = 170  # of a trainer for each character of a distinct word, measured
+FED_AT_ONCE = 32_768  # characters of one text that the trainer counts: copies of a word
+# What a trainer holds for each character of a distinct word and for each piece, measured with real and random words.
+# Text without spaces is the dearest for Unigram: nearly every substring is a piece to begin with.
+SYMBOL_BYTES = {"wordpiece": 150, "byte-bpe": 150, "unigram": 480}
+PIECE_BYTES = 1000
 LONGEST_WORD = 500  # characters; `sentencepiece` would skip longer ones in silence, so they are fed in parts
 
 
@@ -51,6 +53,7 @@ def train(counts: Mapping[str, int], options: VocabOptions) -> Training:
     total = sum(counts.values())
     if not total:
         raise InputError("there is no text to train on", hint="give files that hold words")
+    room = trainer_room(counts, options)
     characters = count_characters(counts)
     known = {letter for letter, count in characters.items() if count >= options.min_frequency} | {SPACE}
     if options.kind == "byte-bpe":
@@ -58,16 +61,21 @@ def train(counts: Mapping[str, int], options: VocabOptions) -> Training:
     if options.kind == "unigram":  # an unknown character is unknown alone; in a WordPiece the whole word is
         counts = without_unknown(counts, known)
         total = sum(counts.values())
-    fitting = (item for item in counts.items() if known.issuperset(item[0]) and not is_too_long(item[0], options.kind))
-    used = fit(fitting, options.ram)
-    left_out = total - sum(used.values())
-    if options.kind == "characters":
-        trained, left_out = most_frequent(characters, options), 0
-    elif options.kind == "words":
-        trained, left_out = most_frequent(counts, options), 0
+    if options.kind in TRAINERS:
+        fitting = (word for word in counts if known.issuperset(word) and not is_too_long(word, options.kind))
+        used: Mapping[str, int] = fit(fitting, counts, room // SYMBOL_BYTES[options.kind])
+        trained, left_out = TRAINERS[options.kind](used, options), total - sum(used.values())
     else:
-        trained = TRAINERS[options.kind](used, options)
+        used, left_out = counts, 0
+        trained = most_frequent(characters if options.kind == "characters" else counts, options)
     return Training(trained, len(used), left_out, len(characters.keys() - known))
+
+
+def trainer_room(counts: Mapping[str, int], options: VocabOptions) -> int:
+    """Bytes that counting left for a trainer. The counts are held twice: to choose from them they are sorted, and
+    that memory does not go back."""
+    held, room = sum(map(entry_bytes, counts)), options.ram - BASE_BYTES
+    return max(room - room // HELD_OUT_SHARE - 2 * held - options.size * PIECE_BYTES, room // 4)
 
 
 def is_too_long(word: str, kind: str) -> bool:
@@ -102,18 +110,18 @@ def by_count(counts: Iterable[tuple[str, int]]) -> list[tuple[str, int]]:
     return sorted(counts, key=lambda item: (-item[1], item[0]))
 
 
-def fit(counts: Iterable[tuple[str, int]], ram: int) -> dict[str, int]:
-    """The most frequent words that a trainer has memory for; of equally frequent ones a sample that is always the same.
+def fit(words: Iterable[str], counts: Mapping[str, int], num_symbols: int) -> dict[str, int]:
+    """The most frequent words that have at most so many characters in all; of equally frequent ones a sample that is
+    always the same.
 
     Text without spaces has mostly words that occur once, so the sample must not prefer any letters.
     """
-    room = (ram - BASE_BYTES) // SYMBOL_BYTES
     used: dict[str, int] = {}
-    for word, count in sorted(counts, key=lambda item: (-item[1], zlib.crc32(item[0].encode()), item[0])):
-        room -= len(word) + 2
-        if room < 0:
+    for word in sorted(words, key=lambda word: (-counts[word], place_of(word), word)):
+        num_symbols -= len(word) + 2
+        if num_symbols < 0:
             break
-        used[word] = count
+        used[word] = counts[word]
     return used
 
 
@@ -178,9 +186,10 @@ def merge(
 def repeated(counts: Iterable[tuple[str, int]]) -> Iterator[str]:
     """Each word as often as it was counted: the trainer takes no counts."""
     for word, count in counts:
-        whole, rest = divmod(count, FED_AT_ONCE)
+        at_once = max(1, FED_AT_ONCE // (len(word) + 1))
+        whole, rest = divmod(count, at_once)
         if whole:
-            text = (word + " ") * FED_AT_ONCE
+            text = (word + " ") * at_once
             for _ in range(whole):
                 yield text
         yield (word + " ") * rest
