@@ -38,15 +38,16 @@ from bertie.text.tokenizer import Tokenizer, load_tokenizer
 PEER, PEAK = "transformers Trainer", "peak"
 LENGTH, NUM_ROWS = 128, 640
 CHECKED_ROWS, CLOSE = 8, 1e-4  # both must give the same loss for the same weights
-PEER_SETTINGS = [{"rows": 8}, {"rows": 16}, {"rows": 32}]
-OUR_SETTINGS = [{"rows": 32, "micro_tokens": tokens} for tokens in (1024, 2048, 4096)]
+MOST_ROWS = 32  # of a step
+PEER_SETTINGS = [{"rows": 8}, {"rows": 16}, {"rows": MOST_ROWS}]
+OUR_SETTINGS = [{"rows": MOST_ROWS, "micro_tokens": tokens} for tokens in (1024, 2048, 4096)]
 
 Turns = dict[str, list[dict[str, Any]]]
 
 
 @dataclass(frozen=True)
 class Row:
-    """A line of the table: a model, and how many of 32 rows' steps a turn has."""
+    """A line of the table: a model, and how many times 32 rows a turn has."""
 
     size: str
     steps: int
@@ -175,24 +176,29 @@ def compare(
     losses = {other: workers[other].ask({**request, "check": CHECKED_ROWS})["loss"] for other in (PEER, OURS)}
     if abs(losses[PEER] - losses[OURS]) > CLOSE:
         raise UserError(f"{name}: the same weights give other losses, so speeds mean nothing: {losses}")
-    request["steps"] = row.steps  # type: ignore[assignment]
-    chosen = {PEER: choose(workers[PEER], PEER_SETTINGS, request), OURS: choose(workers[OURS], OUR_SETTINGS, request)}
+    settings = {PEER: PEER_SETTINGS, OURS: OUR_SETTINGS}
+    chosen = {other: choose(workers[other], tried, row.steps, request) for other, tried in settings.items()}
     products = shapes(recipe)
     turns: Turns = {other: [] for other in workers}
     for number in range(num_rounds):
         for other in (PEER, OURS) if number % 2 else (OURS, PEER):
-            turns[other].append(workers[other].ask({**request, "settings": chosen[other]}))
+            turns[other].append(workers[other].ask({**request, **turn_of(row.steps, chosen[other])}))
         turns[PEAK].append(workers[PEAK].ask({"products": products}))
         told = ", ".join(f"{other} {speed_of(turns[other][-1]):,.0f}" for other in chosen)
         say(f"{name}: round {number + 1}: {told} tokens/s")
     return figures(row, recipe, instances, turns, chosen, losses)
 
 
-def choose(worker: Worker, settings: list[Settings], request: dict[str, Any]) -> Settings:
+def turn_of(num_steps: int, settings: Settings) -> dict[str, Any]:
+    """As many rows for everybody, in steps of any size."""
+    return {"settings": settings, "steps": num_steps * MOST_ROWS // settings["rows"]}
+
+
+def choose(worker: Worker, settings: list[Settings], num_steps: int, request: dict[str, Any]) -> Settings:
     """The fastest setting, by one turn each."""
     speeds = []
     for setting in settings:
-        speeds.append(speed_of(worker.ask({**request, "settings": setting, "steps": max(1, request["steps"] // 2)})))
+        speeds.append(speed_of(worker.ask({**request, **turn_of(max(1, num_steps // 2), setting)})))
         say(f"{worker.name}: {in_words(setting)}: {speeds[-1]:,.0f} tokens/s")
     return settings[speeds.index(max(speeds))]
 

@@ -116,7 +116,8 @@ def run(options: argparse.Namespace, experiment: Experiment, cells: Sequence[Cel
     outcome = Runner(options.store, lambda: peers_python(options.peers_python), say).run(cells)
     rows = rows_of(cells, outcome.results)
     print("\n".join([*table(experiment.columns, rows), "", *experiment.conclude(rows)]))
-    for path in write_report(options.name, experiment, rows, options.out):
+    name = options.name if options.minutes is None else f"{options.name}-{options.minutes:g}"  # a trial
+    for path in write_report(name, experiment, rows, options.out):
         say(f"written: {path}")
     return 1 if outcome.failures else 0
 

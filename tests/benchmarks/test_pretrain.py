@@ -10,7 +10,20 @@ from benchmarks.contenders.pretrain_bertie import rows_of as own_rows
 from benchmarks.contenders.pretrain_trainer import IGNORED, collate
 from benchmarks.contenders.pretrain_trainer import rows_of as peer_rows
 from benchmarks.figures import OURS
-from benchmarks.pretrain import PEAK, PEER, ROWS, Turns, describe, figures, operations_of, recipe_of
+from benchmarks.pretrain import (
+    MOST_ROWS,
+    OUR_SETTINGS,
+    PEAK,
+    PEER,
+    PEER_SETTINGS,
+    ROWS,
+    Turns,
+    describe,
+    figures,
+    operations_of,
+    recipe_of,
+    turn_of,
+)
 from torch.utils.flop_counter import FlopCounterMode
 
 from bertie.models.model import Model
@@ -79,3 +92,8 @@ def test_the_best_round_counts_and_bars_are_told(instances: Instances) -> None:
     told = describe({"machine": machine, "instances": {"rows": 4}, "rounds": 2, "rows": {"mini": found}})
     assert "3.20" in told
     assert "bar 3.00: holds" in told
+
+
+def test_everybody_has_as_many_rows_in_a_turn() -> None:
+    rows = {settings["rows"] * turn_of(6, settings)["steps"] for settings in (*PEER_SETTINGS, *OUR_SETTINGS)}
+    assert rows == {6 * MOST_ROWS}

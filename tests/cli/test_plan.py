@@ -60,7 +60,9 @@ def test_mistakes_are_those_of_pretrain(run_bertie: Run, corpus: Path) -> None:
 
 def test_it_has_every_option_of_pretrain(run_bertie: Run) -> None:
     def flags(verb: str) -> set[str]:
-        return {word for word in run_bertie(verb, "--help").stdout.split() if word.startswith("--")}
+        lines = run_bertie(verb, "--help").stdout.splitlines()
+        return {line.split()[0].rstrip(",") for line in lines if line.strip().startswith("--")}
 
     assert flags("pretrain") - flags("plan") == set()
+    assert run_bertie("plan", "--help").stdout.split("\n\n")[1].strip().startswith("Tell what a run would take")
     assert {"--probe-seconds", "--smaller", "--json"} <= flags("plan")

@@ -268,3 +268,15 @@ def test_figures_for_tensorboard_and_the_precision_told(
     assert refused.returncode == 2
     assert "TensorBoard is not installed" in refused.stderr
     assert not (tmp_path / "b").exists()
+
+
+def test_a_run_that_warms_up_to_its_end_is_repeated_by_its_own_file(
+    train: Callable[..., tuple[Path, str]], tmp_path: Path
+) -> None:
+    first, _ = train("--recipe", "bert", *SMALL, "--steps", 3, "--warmup", 3, name="first")
+    again, told = train("--config", first / "config.toml", name="again")
+    assert options_of(first)["options"] == options_of(again)["options"]
+    assert weights(first) == weights(again)
+    assert "finished before" not in told
+    _, told = train("--config", first / "config.toml", name="again")
+    assert "finished before; nothing is trained" in told

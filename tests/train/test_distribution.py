@@ -11,12 +11,14 @@ import pytest
 import torch
 
 from bertie.data.corpus import Corpus
+from bertie.errors import SpecError
 from bertie.models.recipe import Recipe
 from bertie.text.tokenizer import Tokenizer
 from bertie.train.budget import Steps
 from bertie.train.distribution import ALONE, joined
 from bertie.train.log import read_log
 from bertie.train.options import PretrainOptions
+from bertie.train.run_data import prepare
 
 NUM_STEPS = 50
 CHILD = """
@@ -80,3 +82,13 @@ def test_two_processes_take_the_steps_of_one(
 
 def steps(folder: Path) -> list[dict[str, float]]:
     return [record for record in read_log(folder) if record["event"] == "step"]
+
+
+def test_more_processes_than_rows_are_refused_before_the_first_step(
+    tmp_path: Path, tokenizer: Tokenizer, make_corpus: Callable[..., Corpus], recipe: Callable[..., Recipe]
+) -> None:
+    corpus = make_corpus(tmp_path / "corpus", 120, "topics")
+    options = PretrainOptions(budget=Steps(steps=5), length=32, batch_tokens=160, held_out=0)
+    prepare(corpus, recipe(), tokenizer, options, rank=3, num_ranks=4)
+    with pytest.raises(SpecError, match="only 4 rows, fewer than there are processes"):
+        prepare(corpus, recipe(), tokenizer, options, rank=3, num_ranks=5)

@@ -2,6 +2,7 @@
 
 import pytest
 
+from bertie.errors import SpecError
 from bertie.machine import Machine, Precision
 from bertie.train import precision
 from bertie.train.precision import choose_precision
@@ -34,3 +35,10 @@ def test_nothing_is_measured_where_it_cannot_be_faster(monkeypatch: pytest.Monke
     monkeypatch.setattr(precision, "probe", lambda: pytest.fail("measured"))
     assert choose_precision("auto")[0] == "float32"
     assert choose_precision("bfloat16")[0] == "bfloat16"
+
+
+def test_what_would_end_the_process_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(precision, "cpu_flags", lambda: {"amx_bf16"})
+    monkeypatch.setattr(precision, "probe", lambda: machine(Precision(runs=False, speed=None, note="crashes (SIGILL)")))
+    with pytest.raises(SpecError, match="bfloat16 crashes"):
+        choose_precision("bfloat16")

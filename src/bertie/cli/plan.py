@@ -33,7 +33,7 @@ OWN = {
 }
 
 
-@wraps(pretrain)
+@wraps(pretrain, assigned=())
 def plan(**options: Any) -> None:
     """Tell what a run would take before it starts: FLOPs, time, memory and disk, and what a smaller size would.
 

@@ -15,6 +15,7 @@ from bertie.train.distribution import Ranks, joined
 from bertie.train.options import MICRO_TOKENS
 from bertie.train.precision import CHOICES
 from bertie.train.run import pretrain as run_pretraining
+from bertie.train.run_folder import is_finished
 from bertie.train.schedule import SCHEDULES
 from bertie.train.stopping import Stopped
 from bertie.train.tensorboard import TensorBoard
@@ -89,6 +90,9 @@ def pretrain(
 
 
 def train(out: Path, request: Request, ranks: Ranks, board: TensorBoard | None) -> None:
+    if ranks.leads and is_finished(out):
+        say(f"{out} was finished before; nothing is trained")
+
     def tell(record: Record) -> None:
         line.tell(record)
         if board is not None:
@@ -105,7 +109,7 @@ def train(out: Path, request: Request, ranks: Ranks, board: TensorBoard | None) 
                 request.options,
                 base=request.base,
                 config=request.config,
-                peak=pace_at_peak(request.model),
+                peak=pace_at_peak(request.model, request.options.precision, ranks.size),
                 tell=tell,
                 ranks=ranks,
             )

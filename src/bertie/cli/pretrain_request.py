@@ -142,7 +142,7 @@ def config_text(ctx: typer.Context, given: Given, options: PretrainOptions) -> s
         "length": None if options.curriculum else options.length,
         "micro_tokens": options.micro_tokens,
         "eval_every": options.eval_every,
-        "warmup": options.schedule.warmup,
+        "warmup": given["steps"] if options.schedule.warmup == 1 else options.schedule.warmup,  # 1 would be one step
         "size": given["size"] if given["recipe"] else None,
         "ramp_share": given["ramp_share"] if given["ramp_from"] else None,
         **{name: _absolute(given[name]) for name in ("corpus", "base", "tokenizer")},

@@ -81,13 +81,13 @@ def rate_of(recipe: Recipe) -> float:
     return sum(float(getattr(objective, "rate", 0.0)) for objective in recipe.objectives)
 
 
-def pace_at_peak(model: Model, precision: str = "float32") -> Callable[[int], float] | None:
-    """Rows of a length -> tokens a second, if training ran as fast as the machine's matrix products. None where their
-    speed is not known."""
+def pace_at_peak(model: Model, precision: str = "float32", num_processes: int = 1) -> Callable[[int], float] | None:
+    """Rows of a length -> tokens a second, if training ran as fast as matrix products do in so many processes. None
+    where their speed is not known."""
     peak = peak_flops(precision)
     if peak is None:
         return None
-    return cache(lambda length: peak / training_flops_per_token(model, length))
+    return cache(lambda length: num_processes * peak / training_flops_per_token(model, length))
 
 
 # --- memory

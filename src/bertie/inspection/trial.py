@@ -14,6 +14,7 @@ from concurrent.futures.process import BrokenProcessPool
 from copy import copy
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import median
 
 import torch
 
@@ -134,15 +135,23 @@ def _try_phase(
     while spent < seconds or len(taken) <= LEAST_STEPS:
         begun = time.perf_counter()
         micros = data.instances(place)
-        take_step(model, micros, optimiser, options.adamw, 1e-3, step=len(taken), seed=options.seed)
+        take_step(
+            model,
+            micros,
+            optimiser,
+            options.adamw,
+            1e-3,
+            step=len(taken),
+            seed=options.seed,
+            precision=options.precision,
+        )
         cost = time.perf_counter() - begun
         taken.append(StepCost(count_tokens(micros), cost, sum(map(flops.training_batch, micros))))
         place, spent = data.course.after(place), spent + cost
     measured = taken[1:]  # the first one fills caches and takes memory from the system
-    tokens, seconds_taken, counted = (
-        sum(getattr(step, name) for step in measured) / len(measured) for name in ("tokens", "seconds", "flops")
-    )
-    return StepCost(tokens, seconds_taken, counted)
+    tokens, counted = (sum(getattr(step, name) for step in measured) / len(measured) for name in ("tokens", "flops"))
+    # One hiccup of the machine must not spoil the plan.
+    return StepCost(tokens, median(step.seconds / step.tokens for step in measured) * tokens, counted)
 
 
 def _try_evaluation(model: Model, evaluation: Evaluation) -> float:

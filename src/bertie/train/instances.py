@@ -74,9 +74,6 @@ class Instances:
     def __call__(self, place: Place) -> list[Batch]:
         phase = self._phases[place.phase]
         keys = self.course.rows(place)[self.rank :: self.num_ranks]
-        if not keys:
-            what = f"a step has fewer rows than there are processes ({self.num_ranks})"
-            raise SpecError(what, hint="give a larger --batch-tokens, or start fewer processes")
         rows = [phase.row(epoch % self.num_masks if self.num_masks else epoch, index) for epoch, index in keys]
         return split_rows(rows, self.micro_tokens)
 

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from bertie.batch import Batch
+from bertie.data.build.memory import release_memory
 from bertie.errors import UserError
 from bertie.models.model import Model
 from bertie.objectives.report import LossReport
@@ -24,6 +25,10 @@ from bertie.train.optimiser import AdamWSpec, clip_gradients, set_rate
 Micros = Sequence[Batch]
 Precision = Literal["float32", "bfloat16"]  # of matrix products; weights, sums and losses are float32
 DTYPES: dict[Precision, torch.dtype] = {"float32": torch.float32, "bfloat16": torch.bfloat16}
+
+
+# Steps of ever other sizes leave gaps in the heap that no tensor fills: without this the memory of a run creeps up.
+RELEASE_EVERY = 10
 
 
 class NotFiniteError(UserError):
@@ -69,6 +74,8 @@ def take_step(
         raise NotFiniteError(step, "the gradient")
     optimiser.step()
     model.after_step()
+    if step % RELEASE_EVERY == 0:
+        release_memory()
     return StepResult(step, report, ranks.total(count_tokens(micros)), rate, norm)
 
 

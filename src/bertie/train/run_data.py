@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from bertie.data.corpus import Corpus, check_tokenizer
-from bertie.data.course import Course, Place, stages_of
+from bertie.data.course import Course, Place, Stage, stages_of
 from bertie.data.frozen_corpus import FrozenCorpus
 from bertie.data.samples.building import build_samples
 from bertie.data.samples.frame import Frame
@@ -70,9 +70,19 @@ def prepare(
         rank=rank,
         num_ranks=num_ranks,
     )
+    fewest = min(plan_rows(course, stage) for stage in stages)
+    if fewest < num_ranks:
+        what = f"a step may have only {fewest} rows, fewer than there are processes ({num_ranks})"
+        raise SpecError(what, hint="give a larger --batch-tokens, or start fewer processes")
     data = RunData(course, instances, evaluation)
     instances(data.beginning)
     return data
+
+
+def plan_rows(course: Course, stage: Stage) -> int:
+    """The fewest rows of a stage's steps."""
+    plan = course.plans[stage.phase]
+    return plan.window_of(stage.tokens) // plan.samples.longest
 
 
 def _build(
