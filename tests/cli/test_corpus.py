@@ -58,6 +58,19 @@ def test_build_add_and_verify(run: Callable[..., str], tmp_path: Path, vocabular
         run("verify", tmp_path / "c")
 
 
+def test_what_was_changed_or_not_kept_is_told(
+    run: Callable[..., str], tmp_path: Path, vocabulary: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bertie.data.build.run.SMALL", 0)
+    monkeypatch.setattr("bertie.data.build.run.DISK_SHARE", 0.0)
+    (tmp_path / "texts.txt").write_text("one  text with some words of its own\u200b and 9 more\n" * 2)
+    out = run("build", tmp_path / "texts.txt", "--tokenizer", vocabulary, "--out", tmp_path / "c", "--workers", 1)
+    assert "cleaning: 2 invisible characters" in out and "cleaning: 2 white space runs" in out
+    assert "counted: 2 unknown tokens" in out
+    assert "bytes of near signatures, for which" in out and "add will not see near copies" in out
+    assert "bytes read" not in out
+
+
 def test_the_report_as_json(run: Callable[..., str], tmp_path: Path, vocabulary: Path, source: Path) -> None:
     out = run("build", source, "--tokenizer", vocabulary, "--out", tmp_path / "c", "--workers", 1, "--json",
               "--no-duplicates", "--no-near-duplicates", "--paragraphs", "off", "--no-sentences")  # fmt: skip

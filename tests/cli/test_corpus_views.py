@@ -1,8 +1,9 @@
 """`bertie corpus report`, `show` and `freeze`: what is printed and written, and what is refused."""
 
 import json
+import os
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pytest
@@ -18,6 +19,8 @@ from bertie.data.frozen import Frozen
 from bertie.data.frozen_corpus import FrozenCorpus
 from bertie.data.shards import CorpusDocument
 from bertie.errors import FolderError, SpecError, TokenizerError
+from bertie.inspection.document_view import MaskKind
+from bertie.models.variant import MASKS
 from bertie.text.vocabulary import wordpiece_tokenizer
 
 WORDS = ["cat", "dog", "bird", "mat", "house", "tree", "runs", "sleeps", "un", "##able"]
@@ -76,6 +79,12 @@ def test_show(corpus: Path) -> None:
     assert masked == run(show, corpus, 0, "--mask", "whole-word", "--seed", "3")
 
 
+def test_a_masking_has_one_name_everywhere(corpus: Path) -> None:
+    assert get_args(MaskKind) == tuple(MASKS)
+    for name in MASKS:
+        assert "[MASK]" in run(show, corpus, 0, "--mask", name, "--seed", "3")
+
+
 @pytest.mark.parametrize("number", [6, 100])
 def test_a_document_that_is_not_there(corpus: Path, number: int) -> None:
     with pytest.raises(SpecError, match="from 0 to 5"):
@@ -106,6 +115,12 @@ def test_freeze(corpus: Path, tmp_path: Path) -> None:
     assert held.about == frozen.about and held.num_samples > 0, "documents that nothing is learned from"
     with pytest.raises(SpecError, match="is something else"):
         run(freeze, corpus, "--recipe", "bert", "--out", corpus)
+
+
+def test_freeze_names_a_place_that_cannot_be_written_to(corpus: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "access", lambda path, mode: mode == os.R_OK)  # root may write anywhere
+    with pytest.raises(FolderError, match="cannot be written to"):
+        run(freeze, corpus, "--recipe", "bert", "--out", corpus.parent / "new" / "frozen")
 
 
 def test_freeze_masks_as_it_is_told(corpus: Path, tmp_path: Path) -> None:

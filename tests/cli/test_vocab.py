@@ -30,6 +30,23 @@ def test_train_prints_a_table(run_bertie: Run, texts: Path, tmp_path: Path) -> N
     assert "exists already" in again.stderr
 
 
+def test_train_reads_texts_as_a_corpus_does(run_bertie: Run, tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("one fish swims\ntwo fish swim\n" * 20, encoding="utf-8")
+    (tmp_path / "b.jsonl").write_text('{"text": null}\n{"text": "one fish"}\n', encoding="utf-8")
+    reading = ("--document", "line", "--max-line-bytes", 40, "--null-as-empty", "--json")
+    done = run_bertie("vocab", "train", tmp_path / "a.txt", tmp_path / "b.jsonl", *reading, "--out", tmp_path / "vocab")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["num_documents"] == 42
+    (tmp_path / "a.txt").write_text("one fish swims" * 4, encoding="utf-8")
+    done = run_bertie("vocab", "train", tmp_path / "a.txt", *reading, "--out", tmp_path / "other")
+    assert done.returncode == 2 and "limit of 40 bytes" in done.stderr
+
+
+def test_train_names_a_place_that_is_none(run_bertie: Run, texts: Path) -> None:
+    done = run_bertie("vocab", "train", texts, "--out", texts / "vocab")
+    assert done.returncode == 2 and done.stderr.startswith(f"{texts}: is a file")
+
+
 @pytest.mark.parametrize("kind", ["byte-bpe", "unigram", "characters", "words"])
 def test_every_kind(run_bertie: Run, texts: Path, tmp_path: Path, kind: str) -> None:
     arguments = ("--kind", kind, "--size", 300, "--special", "[ENT]", "--lowercase", "--json")

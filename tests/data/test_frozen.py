@@ -93,3 +93,9 @@ def test_mistakes_are_told(tmp_path: Path) -> None:
     (tmp_path / "f.arrow").write_text("words")
     with pytest.raises(FolderError, match="no file of frozen samples"):
         Frozen(tmp_path / "f.arrow")
+    write_frozen(tmp_path / "f.arrow", draw(5), 1000, {})
+    content = (tmp_path / "f.arrow").read_bytes()
+    start, end = content.index(b"\xff" * 4, 8), content.rindex(b"\xff" * 4)  # of the record batch
+    (tmp_path / "f.arrow").write_bytes(content[:start] + bytes(end - start) + content[end:])
+    with pytest.raises(FolderError, match="a broken one"):
+        Frozen(tmp_path / "f.arrow")

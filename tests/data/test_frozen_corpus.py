@@ -1,12 +1,23 @@
 """Frozen corpora: what is written comes back, and halves of two freezings are not taken for one."""
 
+import errno
+import os
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from bertie.batch import Sample
-from bertie.data.frozen_corpus import HELD_OUT, SAMPLES, FrozenCorpus, is_frozen, is_writable, write_frozen_corpus
+from bertie.data.frozen_corpus import (
+    CHECKSUMS,
+    HELD_OUT,
+    SAMPLES,
+    FrozenCorpus,
+    is_frozen,
+    is_writable,
+    verify_frozen,
+    write_frozen_corpus,
+)
 from bertie.errors import FolderError
 from bertie.text.tokenizer import Tokenizer, load_tokenizer
 from bertie.text.vocabulary import wordpiece_tokenizer
@@ -54,3 +65,44 @@ def test_only_a_folder_of_its_own_is_written_to(tmp_path: Path) -> None:
     assert is_writable(tmp_path) and not is_frozen(tmp_path), "what a kill left is finished by the next"
     (tmp_path / "thesis.tex").write_text("precious")
     assert not is_writable(tmp_path) and not is_writable(tmp_path / "thesis.tex")
+
+
+def test_changed_bytes_are_found(tmp_path: Path) -> None:
+    write(tmp_path)
+    assert verify_frozen(tmp_path).endswith("2 frozen samples and 1 held-out ones are as they were written")
+    content = bytearray((tmp_path / SAMPLES).read_bytes())
+    content[len(content) // 2] ^= 1
+    (tmp_path / SAMPLES).write_bytes(content)
+    vocabulary = next((tmp_path / "tokenizer").iterdir())
+    vocabulary.unlink()
+    with pytest.raises(FolderError, match=r"2 broken: samples\.arrow its bytes were changed.*--overwrite") as refusal:
+        verify_frozen(tmp_path)
+    assert f"tokenizer/{vocabulary.name} cannot be read" in str(refusal.value)
+    (tmp_path / CHECKSUMS).unlink()
+    with pytest.raises(FolderError, match="checksums are missing"):
+        verify_frozen(tmp_path)
+
+
+def test_a_full_disk_is_one_sentence_and_the_next_command_finishes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "f"
+    write(folder)
+    before = {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
+
+    def full(handle: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", full)
+        with pytest.raises(FolderError, match="the disk is full; free some space and run the same command"):
+            write(folder, seed=1)
+    assert not is_frozen(folder) and is_writable(folder)
+    (folder / f"{SAMPLES}.7.part").write_text("what a kill left")
+    write(folder)
+    assert {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()} == before
+
+
+def test_a_foreign_unfinished_file_is_no_place_to_write(tmp_path: Path) -> None:
+    (tmp_path / "video.mkv.part").write_text("precious")
+    assert not is_writable(tmp_path)

@@ -3,6 +3,8 @@ from pathlib import Path
 
 import pytest
 
+from bertie.data.build.journal import Journal
+from bertie.data.frozen_corpus import SAMPLES
 from bertie.data.manifest import Manifest, TokenizerEntry, added, write_whole
 from bertie.errors import FolderError
 
@@ -18,7 +20,7 @@ def test_it_comes_back_as_it_was(tmp_path: Path) -> None:
 def test_what_is_wrong_is_said(tmp_path: Path) -> None:
     with pytest.raises(FolderError, match="no such folder"):
         Manifest.read(tmp_path / "absent")
-    with pytest.raises(FolderError, match="not finished"):
+    with pytest.raises(FolderError, match="this is no corpus"):
         Manifest.read(tmp_path)
     (tmp_path / "manifest.json").write_text("{")
     with pytest.raises(FolderError, match="cannot be read"):
@@ -29,6 +31,17 @@ def test_what_is_wrong_is_said(tmp_path: Path) -> None:
     (tmp_path / "manifest.json").write_text(json.dumps({"version": 1, "tokenizer": 5}))
     with pytest.raises(FolderError, match="tokenizer"):
         Manifest.read(tmp_path)
+
+
+def test_a_folder_without_a_manifest_is_called_what_it_is(tmp_path: Path) -> None:
+    (tmp_path / "frozen").mkdir()
+    (tmp_path / "frozen" / SAMPLES).touch()
+    with pytest.raises(FolderError, match="frozen samples, not a corpus"):
+        Manifest.read(tmp_path / "frozen")
+    with Journal(tmp_path / "begun") as journal:
+        journal.start({}, {}, lambda stage, part, facts: True)
+    with pytest.raises(FolderError, match="the build is not finished"):
+        Manifest.read(tmp_path / "begun")
 
 
 def test_a_failed_write_leaves_the_file_before_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

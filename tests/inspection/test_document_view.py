@@ -17,7 +17,7 @@ def test_words_and_pieces(small: Any) -> None:
     assert words == [["un·aff·able", "cat·s", "sat", "on", "the", "mat", "."], ["the", "cat", "sat", "."]]
 
 
-@pytest.mark.parametrize("mask", ["whole-word", "spans", "ngrams"])
+@pytest.mark.parametrize("mask", ["whole-word", "span", "n-gram"])
 def test_a_masking_takes_words_whole(small: Any, mask: Any) -> None:
     fates = set()
     for seed in range(40):
@@ -29,7 +29,7 @@ def test_a_masking_takes_words_whole(small: Any, mask: Any) -> None:
 
 
 def test_a_seed_is_a_masking(small: Any) -> None:
-    one, same, other = (view_document(small.corpus.document(2), small.tokenizer, "tokens", seed) for seed in (1, 1, 2))
+    one, same, other = (view_document(small.corpus.document(2), small.tokenizer, "token", seed) for seed in (1, 1, 2))
     assert one == same != other
     assert sum(piece.fate != "plain" for sentence in one for word in sentence for piece in word) in (3, 4)
 
@@ -38,7 +38,7 @@ def test_without_a_mask_token_there_is_no_masking() -> None:
     tokenizer = words_tokenizer(["[UNK]", "a", "b"])
     document = CorpusDocument(np.array([1, 2]), np.array([0]), np.array([True, True]), "")
     with pytest.raises(TokenizerError, match="no mask token"):
-        view_document(document, tokenizer, "tokens")
+        view_document(document, tokenizer, "token")
 
 
 def test_bytes_are_shown_as_text() -> None:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bertie.batch import Places, Sample, collate
-from bertie.data.masking import Replacement
+from bertie.data.masking import Replacement, WholeWords
 from bertie.errors import TokenizerError
 from bertie.models.model import Model
 from bertie.models.recipe import Size
@@ -55,6 +55,12 @@ def test_budget_targets_and_special_tokens(length: int, seed: int, rate: float) 
     assert (array(hidden, "tokens")[rest] == original[rest]).all()
     assert (array(sample, "tokens") == original).all()
     assert hidden["label"] is sample["label"]
+
+
+def test_a_word_with_an_unknown_piece_is_never_masked_in_part() -> None:
+    sample: Sample = {"tokens": np.array([2, 10, 1, 11, 12, 13, 3]), "words": np.array([-1, 0, 0, 0, 1, 1, -1])}
+    for seed in range(20):
+        assert places(corrupt(sample, seed, MaskedLM(choose=WholeWords()))).tolist() == [4, 5]
 
 
 def test_the_same_generator_gives_the_same_sample_and_another_another() -> None:

@@ -5,8 +5,9 @@ import pickle
 import subprocess
 import sys
 from collections.abc import Callable
-from pathlib import Path
+from pathlib import Path, PurePath
 from types import SimpleNamespace
+from typing import Any, ClassVar
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -15,8 +16,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bertie.errors import InputError
-from bertie.text.document_parts import Document
+from bertie.text.document_parts import Document, Part
 from bertie.text.documents import DocumentOptions, Slice, list_files, slices
+from bertie.text.slicing import parts_of
 
 SMALL = DocumentOptions(slice_bytes=64)
 
@@ -255,3 +257,36 @@ def test_real_articles(shared: Path) -> None:
     first = next(found[-1].read())
     assert first.where.endswith(f":{found[-1].parts[0].first_line}")
     assert len(found) == 4
+
+
+class CountedPart(Part):
+    """Counts how often anyone asks for its size."""
+
+    asked: ClassVar[int] = 0
+
+    def __getattribute__(self, name: str) -> Any:
+        if name == "size":
+            CountedPart.asked += 1
+        return super().__getattribute__(name)
+
+
+def test_the_work_of_listing_grows_with_the_files_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number in range(60):
+        (tmp_path / f"{number}.{'txt' if number % 2 else 'pdf'}").write_text("a b c\n")
+    hashed, real = 0, PurePath.__hash__
+
+    def hash_counted(self: PurePath) -> int:
+        nonlocal hashed
+        hashed += 1
+        return real(self)
+
+    def counted(*given: Any) -> list[Part]:
+        return [CountedPart(**part.model_dump()) for part in parts_of(*given)]
+
+    monkeypatch.setattr(PurePath, "__hash__", hash_counted)
+    monkeypatch.setattr("bertie.text.documents.parts_of", counted)
+    CountedPart.asked = 0
+    notices: list[str] = []
+    (found,) = slices([tmp_path], notices=notices)
+    assert len(found.parts) == 30 and "30 files of unknown format" in notices[0]
+    assert CountedPart.asked <= 3 * 30 and hashed <= 10 * 60

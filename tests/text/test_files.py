@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bertie.errors import InputError
+from bertie.text.documents import slices
 from bertie.text.files import TextReader, read_texts
 
 TEXTS = ["plain", "", "  spaces kept  ", "你好，世界", "naïve 🙂", "a\u2028b\u0085c\x0bd", 'say "hi", twice']
@@ -182,6 +183,16 @@ def test_cells_over_the_limit_of_the_csv_module_are_read(tmp_path: Path) -> None
     assert [len(text) for text in texts_of(read_texts(tmp_path / "a.csv"))] == [200_000]
 
 
+def test_quotes_of_a_tsv_are_kept_and_told_once(tmp_path: Path) -> None:
+    (tmp_path / "a.tsv").write_text('id\ttext\n1\tone "two"\n2\t"three"\n3\t"four"\n4\t"\n')
+    reader = read_texts(tmp_path / "a.tsv")
+    assert texts_of(reader) == ['one "two"', '"three"', '"four"', '"']
+    assert reader.notices == [f"{tmp_path / 'a.tsv'}:3: the text stands in quotes; in TSV they are kept as part of it"]
+    notices: list[str] = []
+    slices([tmp_path / "a.tsv"], notices=notices)
+    assert notices == reader.notices
+
+
 BROKEN: list[tuple[str, bytes, str]] = [
     ("a.doc", b"x", "a.doc: the file ending '.doc' is not known; known are txt, jsonl, csv, tsv, parquet"),
     ("a", b"x", "a: the file ending '' is not known"),
@@ -215,6 +226,7 @@ BROKEN: list[tuple[str, bytes, str]] = [
     ("a.jsonl", b'{"text": null}\n', "a.jsonl:1: 'text' is null; remove the line, or count it as an empty text"),
     ("a.jsonl", b'{"text": "\\ud83d"}\n', "a.jsonl:1: 'text' has half a surrogate pair"),
     ("a.csv", b"id,text\n1,one\n2,two,three\n", "a.csv:3: the row has 3 cells, the header 2"),
+    ("a.tsv", b'id\ttext\n1\t"one\ntwo"\n', "the header 2; every row must have the header's cells; in TSV a cell"),
     ("a.csv", b"id,text\n1\n", "a.csv:2: the row has 1 cells, the header 2"),
     ("a.csv", b'id,text\n1,"one" more\n', "a.csv:2: not valid CSV (',' expected after '\"')"),
     ("a.csv", b'id,text\n1,"one\n2,two\n', "a.csv:2: not valid CSV (unexpected end of data)"),

@@ -113,6 +113,32 @@ def test_parts_of_a_character_stay_together(shared: Path) -> None:
     assert len(tokenizer.encode_pieces([TEXT]).ids) > len(TEXT) - 10
 
 
+@pytest.mark.parametrize("text", ["the unbeliΩvable Ωжß is", "the unbeliΩvable Ωжß is模型"])
+def test_an_unknown_piece_belongs_to_its_word(text: str) -> None:
+    tokenizer = trained("unigram", WORDS.replace(" ", "\n"))
+    assert tokenizer.special.unk in tokenizer.encode_pieces(["Ω"]).ids
+    assert units(text, tokenizer)[:4] == ["the", "unbeliΩvable", "Ωжß", "is"]
+
+
+@pytest.mark.parametrize("characters", [SENTENCES, "aeinou语言"], ids=["all known", "most unknown"])
+def test_words_of_single_characters(characters: str) -> None:
+    tokenizer = trained("characters", characters)
+    assert units(f"{TEXT}, the T恤 2 café", tokenizer) == [
+        *("使用", "语言", "模型", "来", "预测", "下", "一个", "词", "的", "probability"),
+        *(",", "", "the", "", "T恤", "", "2", "", "café"),
+    ]
+    assert units("don't stop, 42", tokenizer) == ["don", "'", "t", "", "stop", ",", "", "42"]
+
+
+@settings(max_examples=50)
+@given(st.lists(st.sampled_from(PIECES), min_size=1, max_size=15).map("".join))
+def test_single_characters_form_the_words_that_their_tokenizer_knows(text: str) -> None:
+    tokenizer = trained("characters", SENTENCES)
+    tokens = tokenizer.encode(text)
+    expected = np.diff(tokens.words[~tokens.special], prepend=-1) != 0
+    assert WordTokenizer(tokenizer, None)([text]).begins.tolist() == expected.tolist()
+
+
 def edges_of(text: str, segmenter: Segmenter | None) -> tuple[list[tuple[int, int]], set[int]]:
     """Spans of words written with ideographs, and all places where a word or a run begins."""
     spans, edges, place = [], set(), 0
@@ -127,7 +153,10 @@ def edges_of(text: str, segmenter: Segmenter | None) -> tuple[list[tuple[int, in
 
 
 BYTES_ALONE = ("byte-bpe", "a", 262)  # so that every ideograph is several tokens
-KINDS = (("byte-bpe", SENTENCES, 600), BYTES_ALONE, ("unigram", SENTENCES, 600), ("wordpiece", SENTENCES, 600))
+KINDS = (
+    *(("byte-bpe", SENTENCES, 600), BYTES_ALONE, ("unigram", SENTENCES, 600), ("wordpiece", SENTENCES, 600)),
+    ("characters", SENTENCES, 600),
+)
 
 
 @pytest.mark.parametrize("kind", [*KINDS, ("words", SENTENCES, 600)], ids=lambda kind: f"{kind[0]}-{kind[2]}")
@@ -171,7 +200,5 @@ def test_many_sentences_are_as_each_alone(sentences: list[str]) -> None:
 
 def test_a_word_chunk_is_one_word_and_a_run_follows_its_pieces() -> None:
     continues = np.array([False, True, False])
-    begins = chunk_begins(
-        np.array([0, 1, 2, 2, 0, 1]), np.array([3, 2, 0, 1]), np.array([False, True, True, False]), continues
-    )
+    begins = chunk_begins(np.array([3, 2, 0, 1]), np.array([False, True, True, False]), continues[[0, 1, 2, 2, 0, 1]])
     assert begins.tolist() == [True, False, True, True, False, True]

@@ -9,9 +9,11 @@ import typer
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
 from bertie.cli.app import LazyCommand, LazyGroup, Verb, console, example
+from bertie.cli.corpus_counts import count_lines
 from bertie.data.build import BuildOptions, BuildReport, Step, add_to_corpus, build_corpus
 from bertie.data.build.source import slice_bytes
 from bertie.data.corpus import Corpus
+from bertie.data.frozen_corpus import is_frozen, verify_frozen
 from bertie.errors import FolderError, TokenizerError
 from bertie.text.cleaning import Cleaning
 from bertie.text.documents import Boundary, DocumentOptions, Format
@@ -145,8 +147,11 @@ def add(
 
 
 @corpus.command("verify", epilog=example("bertie corpus verify my-corpus"))
-def verify(folder: Path = typer.Argument(help="A corpus.")) -> None:
+def verify(folder: Path = typer.Argument(help="A corpus, also a frozen one.")) -> None:
     """Compute all checksums again and look through the structure of every shard."""
+    if is_frozen(folder):
+        typer.echo(verify_frozen(folder))
+        return
     opened = Corpus.open(folder)
     broken = {entry.name: faults for entry, faults in opened.verify() if faults}
     if broken:
@@ -238,5 +243,5 @@ def tell(done: BuildReport, as_json: bool) -> None:
         f"{layer.counts.get('documents read', 0):,} documents read in {done.seconds:.1f} s, "
         f"{done.num_bytes / 1e6 / max(done.seconds, 1e-9):.1f} MB/s"
     )
-    for reason, count in layer.dropped.items():
-        typer.echo(f"left out: {count:,} {reason}")
+    for line in count_lines(layer.counts, layer.dropped):
+        typer.echo(line)

@@ -8,13 +8,14 @@ import typer
 from bertie.batch import Sample
 from bertie.cli.choices import check, choose_recipe
 from bertie.cli.corpus_opening import open_corpus
-from bertie.data.frozen_corpus import is_frozen, is_writable, write_frozen_corpus
+from bertie.data.frozen_corpus import SAMPLES, is_frozen, is_writable, write_frozen_corpus
 from bertie.data.samples.building import build_samples
 from bertie.data.samples.frame import Frame
 from bertie.data.samples.source import Documents, Samples, generator
 from bertie.errors import SpecError
 from bertie.models.variant import MASKS, SENTENCES, vary
 from bertie.progress import progress_line
+from bertie.text.vocab.output import check_parent
 from bertie.train.held_out import hold_out
 from bertie.train.instances import Corruption, sample_shape, vocabulary_of
 from bertie.train.run_data import objectives_frozen
@@ -41,6 +42,7 @@ def freeze(
         raise SpecError("is there already", where=str(out), hint="name another folder, or give --overwrite")
     if not is_writable(out):
         raise SpecError("is something else", where=str(out), hint="name a new folder")
+    check_parent(out / SAMPLES)
     for name, given, known in (("mask", mask, MASKS), ("sentences", sentences, SENTENCES)):
         if given is not None:
             check(name, given, known)

@@ -11,14 +11,11 @@ from rich.table import Table
 
 from bertie.cli.app import console
 from bertie.cli.corpus_opening import open_corpus
-from bertie.data.corpus import Corpus
 from bertie.errors import SpecError
 from bertie.inspection.corpus_page import corpus_page
-from bertie.inspection.corpus_report import Bin, CorpusReport, report_corpus
-from bertie.inspection.leakage import measure_leakage
+from bertie.inspection.corpus_report import Bin, CorpusReport, report_corpus, with_leakage
 from bertie.progress import progress_line
 from bertie.text.files import TextSource
-from bertie.text.tokenizer import Tokenizer
 
 BAR = 40  # characters
 
@@ -37,7 +34,8 @@ def report(
     with progress_line("Reading", corpus.num_documents, "documents") as advance:
         found = report_corpus(corpus, used, _lengths(length), advance=advance)
     if against is not None:
-        found = _with_leakage(found, corpus, used, TextSource(against, field))
+        texts = [record.text for record in TextSource(against, field).read()]
+        found = with_leakage(found, corpus, used, texts)
     if html is not None:
         _write(html, corpus_page(found))
         console.print(f"{html}: written", markup=False, highlight=False)
@@ -62,13 +60,6 @@ def _lengths(words: str) -> list[int]:
         return [int(word) for word in words.split(",")]
     except ValueError:
         raise SpecError(f"--length {words!r} is no list of numbers", hint="write it as 128,512") from None
-
-
-def _with_leakage(report: CorpusReport, corpus: Corpus, tokenizer: Tokenizer, source: TextSource) -> CorpusReport:
-    texts = [record.text for record in source.read()]
-    leakage = measure_leakage(tokenizer.encode_pieces(texts), corpus)
-    shown = tuple(texts[number] for number in leakage.found_lines)
-    return dataclasses.replace(report, leakage=leakage, leaked_texts=shown)
 
 
 def _print(report: CorpusReport) -> None:

@@ -13,6 +13,7 @@ from rich.table import Table
 from bertie.cli.app import console, example
 from bertie.cli.choices import check
 from bertie.text.documents import Boundary, DocumentOptions, Format
+from bertie.text.lines import MAX_LINE_BYTES
 from bertie.text.vocab.building import VocabReport, train_vocabulary
 from bertie.text.vocab.options import KINDS, VocabOptions
 
@@ -46,7 +47,9 @@ def train(
     workers: int = typer.Option(1, help="Processes that count words, each with memory of its own."),
     field: str | None = typer.Option(None, help="The JSON field or the column of the texts."),
     format: Format | None = typer.Option(None, help="Whatever the file's ending says."),
-    boundary: Boundary = typer.Option("blank-line", help="What ends a document in a txt file."),
+    document: Boundary = typer.Option("blank-line", help="What ends a document in a txt file."),
+    max_line_bytes: int = typer.Option(MAX_LINE_BYTES, min=1, help="A longer line is an error."),
+    null_as_empty: bool = typer.Option(False, "--null-as-empty", help="A null counts as an empty text."),
     overwrite: bool = typer.Option(False, "--overwrite", help="Replace an existing vocabulary."),
     as_json: bool = typer.Option(False, "--json", help="Print the report as one JSON object."),
 ) -> None:
@@ -65,7 +68,9 @@ def train(
         workers=workers,
     )
     notices: list[str] = []
-    documents = DocumentOptions(field=field, format=format, boundary=boundary)
+    documents = DocumentOptions(
+        field=field, format=format, boundary=document, max_line_bytes=max_line_bytes, null_as_empty=null_as_empty
+    )
     report = train_vocabulary(sources, out, options, documents=documents, overwrite=overwrite, notices=notices)
     for notice in notices:
         console.print(notice, markup=False, highlight=False, soft_wrap=True)

@@ -8,7 +8,7 @@ from typing import Self
 
 import numpy as np
 
-from bertie.data.manifest import FileEntry, Manifest, ShardEntry, TokenizerEntry
+from bertie.data.manifest import BUILD_FOLDER, JOURNAL, FileEntry, Manifest, ShardEntry, TokenizerEntry
 from bertie.data.shards import Block, CorpusDocument, Shard, offsets_of, write_shard
 from bertie.errors import FolderError
 from bertie.text.tokenizer import Tokenizer
@@ -94,6 +94,24 @@ class Corpus:
             yield file, file_faults(self.folder, file)
 
 
+def check_sizes(folder: Path, manifest: Manifest) -> None:
+    """Refuses a corpus with files that are missing or of another size; `verify` looks at their bytes as well."""
+    for entry in (*manifest.shards, *manifest.signatures):
+        try:
+            size = (folder / entry.name).stat().st_size
+        except OSError as error:
+            fault = f"cannot be read ({error.strerror})"
+        else:
+            fault = _size_fault(size, entry)
+        if fault:
+            hint = "restore it from a copy, or build the corpus again; bertie corpus verify looks at all files"
+            raise FolderError(f"{entry.name} {fault}", where=str(folder), hint=hint)
+
+
+def _size_fault(size: int, entry: FileEntry) -> str:
+    return "" if size == entry.num_bytes else f"has {size:,} bytes, {entry.num_bytes:,} were written"
+
+
 def file_faults(folder: Path, entry: FileEntry) -> list[str]:
     """Whether the file has the bytes that were written."""
     try:
@@ -102,18 +120,21 @@ def file_faults(folder: Path, entry: FileEntry) -> list[str]:
             size = file.tell()
     except OSError as error:
         return [f"cannot be read ({error.strerror})"]
-    if size != entry.num_bytes:
-        return [f"has {size:,} bytes, {entry.num_bytes:,} were written"]
+    if fault := _size_fault(size, entry):
+        return [fault]
     return [] if found == entry.sha256 else [f"its bytes were changed: sha256 is {found}, was {entry.sha256}"]
 
 
 def check_tokenizer(entry: TokenizerEntry, tokenizer: Tokenizer, where: str) -> None:
     if tokenizer.digest != entry.digest:
+        hint = "use that tokenizer, or build the corpus again with this one"
+        if (Path(where) / BUILD_FOLDER / JOURNAL).exists():  # it may have put its tokenizer in place already
+            hint = f"{hint}; a build was stopped here: its command finishes it"
         raise FolderError(
             f"the corpus was made with the tokenizer {entry.digest} ({entry.kind}, {entry.size:,} ids), "
             f"this one is {tokenizer.digest} ({tokenizer.kind}, {tokenizer.size:,} ids)",
             where=where,
-            hint="use that tokenizer, or build the corpus again with this one",
+            hint=hint,
         )
 
 

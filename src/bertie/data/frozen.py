@@ -5,7 +5,6 @@ each, and no longer drawn when it is read. The file is mapped, not loaded, and i
 """
 
 import json
-import os
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from itertools import islice
@@ -16,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from bertie.batch import Places, Sample
+from bertie.data.manifest import whole_file
 from bertie.errors import FolderError, InputError
 
 ROWS = 1000  # samples of one record batch
@@ -30,20 +30,11 @@ def write_frozen(path: Path, samples: Iterable[Sample], largest: int, about: Map
     if not first:
         raise InputError("there is no sample to freeze")
     schema = _schema(first[0], largest, about)
-    part = path.with_name(f"{path.name}.{os.getpid()}.part")
     num_samples = 0
-    try:
-        with part.open("wb") as file, pa.ipc.new_file(file, schema) as writer:
-            for rows in _blocks(first, waiting):
-                writer.write_batch(pa.record_batch([_column(field, rows) for field in schema], schema=schema))
-                num_samples += len(rows)
-        part.replace(path)
-    except OSError as error:
-        part.unlink(missing_ok=True)
-        raise InputError(f"cannot be written ({error.strerror})", where=str(path)) from None
-    except BaseException:
-        part.unlink(missing_ok=True)
-        raise
+    with whole_file(path) as file, pa.ipc.new_file(file, schema) as writer:
+        for rows in _blocks(first, waiting):
+            writer.write_batch(pa.record_batch([_column(field, rows) for field in schema], schema=schema))
+            num_samples += len(rows)
     return num_samples
 
 
@@ -94,13 +85,16 @@ class Frozen:
             facts = json.loads((self._file.schema.metadata or {})[ABOUT])
             self.places: dict[str, str] = facts["places"]
             self.about: dict[str, Any] = facts["about"]
+            batches = range(self._file.num_record_batches)
+            self._ends = np.cumsum([self._file.get_batch(number).num_rows for number in batches])
+            self._lengths = np.concatenate([self._token_counts(number) for number in batches])
         except FileNotFoundError:
             raise FolderError("no such file", where=str(path), hint="make one with bertie corpus freeze") from None
         except (pa.ArrowException, OSError, ValueError, KeyError) as error:
-            raise FolderError(f"no file of frozen samples ({error})", where=str(path)) from None
-        batches = range(self._file.num_record_batches)
-        self._ends = np.cumsum([self._file.get_batch(number).num_rows for number in batches])
-        self._lengths = np.concatenate([self._token_counts(number) for number in batches])
+            hint = "make it again with bertie corpus freeze"
+            raise FolderError(
+                f"no file of frozen samples, or a broken one ({error})", where=str(path), hint=hint
+            ) from None
         self._columns = lru_cache(8)(self._read_columns)
 
     def __reduce__(self) -> tuple[object, ...]:

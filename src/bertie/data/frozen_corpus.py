@@ -1,7 +1,8 @@
 """A frozen corpus: samples that were masked once enter, a folder leaves that training takes in the place of a corpus.
 
 `samples.arrow` is what to learn from; `held-out.arrow`, where documents were held out, what to measure on; `tokenizer/`
-the tokenizer of both. The samples are written last: a folder without them is not finished.
+the tokenizer of both; `checksums.json` the sha256 of each file. The samples are written after the other files: a folder
+without them is not finished.
 """
 
 import hashlib
@@ -11,11 +12,18 @@ from pathlib import Path
 from typing import Any
 
 from bertie.batch import Sample
+from bertie.data.corpus import file_faults
 from bertie.data.frozen import Frozen, write_frozen
+from bertie.data.manifest import Entry, FileEntry, entry_of, write_whole
 from bertie.errors import FolderError
 from bertie.text.tokenizer import Tokenizer
+from bertie.text.vocab.output import writing
 
-SAMPLES, HELD_OUT, TOKENIZER = "samples.arrow", "held-out.arrow", "tokenizer"
+SAMPLES, HELD_OUT, TOKENIZER, CHECKSUMS = "samples.arrow", "held-out.arrow", "tokenizer", "checksums.json"
+
+
+class Checksums(Entry):
+    files: tuple[FileEntry, ...]
 
 
 class FrozenCorpus:
@@ -47,8 +55,13 @@ def is_writable(folder: Path) -> bool:
     """Whether there is nothing else in the folder, so that freezing may write there."""
     if not folder.exists():
         return True
-    own = (SAMPLES, HELD_OUT, TOKENIZER)
-    return folder.is_dir() and all(path.name in own or path.suffix == ".part" for path in folder.iterdir())
+    own = (SAMPLES, HELD_OUT, TOKENIZER, CHECKSUMS)
+    return folder.is_dir() and all(path.name in own or path in _left_over(folder) for path in folder.iterdir())
+
+
+def _left_over(folder: Path) -> list[Path]:
+    """What a kill left of files that were not finished."""
+    return [path for name in (SAMPLES, HELD_OUT, CHECKSUMS) for path in folder.glob(f"{name}.*.part")]
 
 
 def write_frozen_corpus(
@@ -59,12 +72,32 @@ def write_frozen_corpus(
     largest: int,
     about: Mapping[str, Any],
 ) -> FrozenCorpus:
-    """No value of a sample is above `largest`."""
-    folder.mkdir(parents=True, exist_ok=True)
-    tokenizer.save(folder / TOKENIZER)
-    if held_out is None:
-        (folder / HELD_OUT).unlink(missing_ok=True)
-    else:
-        write_frozen(folder / HELD_OUT, held_out, largest, about)
-    write_frozen(folder / SAMPLES, samples, largest, about)
+    """No value of a sample is above `largest`. After a failure the folder is not finished, and may be written again."""
+    with writing(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        for old in (*(folder / name for name in (SAMPLES, HELD_OUT, CHECKSUMS)), *_left_over(folder)):
+            old.unlink(missing_ok=True)
+        tokenizer.save(folder / TOKENIZER)
+        if held_out is not None:
+            write_frozen(folder / HELD_OUT, held_out, largest, about)
+        write_frozen(folder / SAMPLES, samples, largest, about)
+        files = [path for path in sorted(folder.rglob("*")) if path.is_file()]
+        sums = Checksums(files=tuple(entry_of(path, str(path.relative_to(folder))) for path in files))
+        write_whole(folder / CHECKSUMS, (sums.model_dump_json(indent=1) + "\n").encode())
     return FrozenCorpus(folder)
+
+
+def verify_frozen(folder: Path) -> str:
+    """Compute all checksums again. What is broken is raised; else a sentence on what was found."""
+    path = folder / CHECKSUMS
+    try:
+        written = Checksums.model_validate_json(path.read_bytes())
+    except (OSError, ValueError):  # pydantic's error is a ValueError
+        hint = "freeze the corpus again with --overwrite"
+        raise FolderError("the checksums are missing or broken", where=str(path), hint=hint) from None
+    if broken := [f"{entry.name} {fault}" for entry in written.files for fault in file_faults(folder, entry)]:
+        hint = "freeze the corpus again with --overwrite, or restore these files from a copy"
+        raise FolderError(f"{len(broken)} broken: {'; '.join(broken)}", where=str(folder), hint=hint)
+    corpus = FrozenCorpus(folder)
+    held_out = f" and {corpus.held_out.num_samples:,} held-out ones" if corpus.held_out else ""
+    return f"{folder}: {corpus.samples.num_samples:,} frozen samples{held_out} are as they were written"

@@ -15,6 +15,8 @@ from bertie.errors import FolderError
 
 FILE = "manifest.json"
 VERSION = 1
+BUILD_FOLDER, JOURNAL = ".build", "journal.jsonl"  # of a build that is not finished
+FROZEN = "samples.arrow"  # what a folder of frozen samples has instead
 
 
 class Entry(BaseModel):
@@ -92,12 +94,7 @@ class Manifest(Entry):
         try:
             content = json.loads(path.read_bytes())
         except FileNotFoundError:
-            if not folder.is_dir():
-                raise FolderError(
-                    "no such folder", where=str(folder), hint="build one with bertie corpus build"
-                ) from None
-            hint = "the build is not finished: the same bertie corpus build command continues it"
-            raise FolderError(f"there is no {FILE}", where=str(folder), hint=hint) from None
+            raise _missing(folder) from None
         except (OSError, ValueError) as error:
             raise FolderError(f"cannot be read ({error})", where=str(path), hint="build the corpus again") from None
         version = content.get("version") if isinstance(content, dict) else None
@@ -110,6 +107,18 @@ class Manifest(Entry):
             first = error.errors(include_url=False)[0]
             field = ".".join(str(step) for step in first["loc"])
             raise FolderError(f"{field}: {first['msg']}", where=str(path), hint="build the corpus again") from None
+
+
+def _missing(folder: Path) -> FolderError:
+    """What the folder is instead of a corpus."""
+    what, hint = f"this is no corpus: there is no {FILE}", "build one with bertie corpus build"
+    if not folder.is_dir():
+        what = "no such folder"
+    elif (folder / BUILD_FOLDER / JOURNAL).exists():
+        what, hint = "the build is not finished", "the same bertie corpus build command continues it"
+    elif (folder / FROZEN).exists():
+        what, hint = "these are frozen samples, not a corpus", "name the corpus that they were made of"
+    return FolderError(what, where=str(folder), hint=hint)
 
 
 def write_whole(path: Path, content: bytes | memoryview, *, sync_name: bool = True) -> None:

@@ -23,21 +23,21 @@ class EachToken(Spec):
 
     kind: Literal["tokens"] = "tokens"
 
-    def choose(self, words: np.ndarray, budget: float, rng: np.random.Generator) -> Chosen:
-        """`words` [n] numbers each token's word, -1 for tokens that cannot be chosen."""
-        eligible = np.flatnonzero(words >= 0)
-        count = min(_round(budget, rng), len(eligible))
-        positions = np.sort(rng.choice(eligible, size=count, replace=False))
+    def choose(self, words: np.ndarray, eligible: np.ndarray, budget: float, rng: np.random.Generator) -> Chosen:
+        """`words` [n] numbers each token's word, -1 for tokens of none; `eligible` [n] bool: it may be chosen."""
+        candidates = np.flatnonzero(eligible)
+        count = min(_round(budget, rng), len(candidates))
+        positions = np.sort(rng.choice(candidates, size=count, replace=False))
         return Chosen(positions, np.arange(count))
 
 
 class WholeWords(Spec):
-    """Whole words: all pieces of a word or none."""
+    """Whole words: all pieces of a word or none. A word with a piece that may not be chosen is not chosen at all."""
 
     kind: Literal["whole-word"] = "whole-word"
 
-    def choose(self, words: np.ndarray, budget: float, rng: np.random.Generator) -> Chosen:
-        starts, ends = word_bounds(words)
+    def choose(self, words: np.ndarray, eligible: np.ndarray, budget: float, rng: np.random.Generator) -> Chosen:
+        starts, ends = word_bounds(words, eligible)
         if not len(starts):
             return _gather([], [])
         order = rng.permutation(len(starts))
@@ -57,8 +57,8 @@ class Spans(Spec):
     stop: float = Field(default=0.2, gt=0, le=1)  # the probability that a span ends after a word
     longest: int = Field(default=10, ge=1)
 
-    def choose(self, words: np.ndarray, budget: float, rng: np.random.Generator) -> Chosen:
-        return choose_runs(words, budget, self.stop * (1 - self.stop) ** np.arange(self.longest), rng)
+    def choose(self, words: np.ndarray, eligible: np.ndarray, budget: float, rng: np.random.Generator) -> Chosen:
+        return choose_runs(words, eligible, budget, self.stop * (1 - self.stop) ** np.arange(self.longest), rng)
 
 
 class NGrams(Spec):
@@ -67,8 +67,8 @@ class NGrams(Spec):
     kind: Literal["ngrams"] = "ngrams"
     longest: int = Field(default=3, ge=1)
 
-    def choose(self, words: np.ndarray, budget: float, rng: np.random.Generator) -> Chosen:
-        return choose_runs(words, budget, 1 / np.arange(1, self.longest + 1), rng)
+    def choose(self, words: np.ndarray, eligible: np.ndarray, budget: float, rng: np.random.Generator) -> Chosen:
+        return choose_runs(words, eligible, budget, 1 / np.arange(1, self.longest + 1), rng)
 
 
 Chooser = Annotated[EachToken | WholeWords | Spans | NGrams, Field(discriminator="kind")]
@@ -100,21 +100,25 @@ class Replacement(Spec):
         return replaced
 
 
-def word_bounds(words: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Where each word begins and ends: runs of one number from 0 on."""
+def word_bounds(words: np.ndarray, eligible: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Where each word begins and ends whose tokens may all be chosen: runs of one number from 0 on."""
     changes = np.flatnonzero(words[1:] != words[:-1]) + 1
     starts = np.append(0, changes) if len(words) else changes
     ends = np.append(changes, len(words)) if len(words) else changes
-    real = words[starts] >= 0
-    return starts[real], ends[real]
+    # Where the next token that may not be chosen stands: past the end of the word, if it is to be whole.
+    barred = np.append(np.flatnonzero(~eligible), len(words))
+    whole = (words[starts] >= 0) & (barred[np.searchsorted(barred, starts)] >= ends)
+    return starts[whole], ends[whole]
 
 
-def choose_runs(words: np.ndarray, budget: float, weights: np.ndarray, rng: np.random.Generator) -> Chosen:
+def choose_runs(
+    words: np.ndarray, eligible: np.ndarray, budget: float, weights: np.ndarray, rng: np.random.Generator
+) -> Chosen:
     """Runs of neighbouring words that begin anywhere: n words with a probability in proportion to `weights[n - 1]`.
 
-    A run ends early at a word that is taken, at a token that cannot be chosen, and where the budget is reached.
+    A run ends early at a word that is taken, at a word that cannot be chosen, and where the budget is reached.
     """
-    first_tokens, end_tokens = word_bounds(words)
+    first_tokens, end_tokens = word_bounds(words, eligible)
     starts, ends = first_tokens.tolist(), end_tokens.tolist()
     anchors = rng.permutation(len(starts))
     wanted = rng.choice(len(weights), size=len(anchors), p=weights / weights.sum()) + 1

@@ -5,13 +5,13 @@ The corpus is read once. Memory does not grow with it, except by one number a do
 
 import unicodedata
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from bertie.data.corpus import Corpus
 from bertie.data.samples.frame import Frame
-from bertie.inspection.leakage import Leakage
+from bertie.inspection.leakage import Leakage, measure_leakage, read_as_corpus
 from bertie.text.tokenizer import Tokenizer
 
 BLOCK = 256  # documents that are counted at once
@@ -64,7 +64,7 @@ class CorpusReport:
     counts: dict[str, int]  # what the build read and changed
     samples: tuple[tuple[str, str], ...]  # name and beginning of some documents
     leakage: Leakage | None = None
-    leaked_texts: tuple[str, ...] = field(default=())
+    leaked_texts: tuple[str, ...] = field(default=())  # their beginnings
 
     @property
     def unknown_rate(self) -> float:
@@ -129,6 +129,17 @@ def report_corpus(
         counts=dict(corpus.manifest.counts),
         samples=_samples(corpus, tokenizer, num_samples),
     )
+
+
+def with_leakage(report: CorpusReport, corpus: Corpus, tokenizer: Tokenizer, texts: Sequence[str]) -> CorpusReport:
+    """The report with how much of an evaluation's texts is in the corpus."""
+    leakage = measure_leakage(read_as_corpus(texts, corpus, tokenizer), corpus)
+    shown = tuple(_beginning(texts[number]) for number in leakage.found_lines)
+    return replace(report, leakage=leakage, leaked_texts=shown)
+
+
+def _beginning(text: str) -> str:
+    return text if len(text) <= SHOWN_CHARACTERS else text[:SHOWN_CHARACTERS] + " …"
 
 
 def _bins(sizes: np.ndarray) -> np.ndarray:

@@ -10,12 +10,12 @@ from bertie.data.samples.source import StoredDocument
 from bertie.errors import TokenizerError
 from bertie.text.tokenizer import Tokenizer
 
-MaskKind = Literal["tokens", "whole-word", "spans", "ngrams"]
+MaskKind = Literal["token", "whole-word", "span", "n-gram"]
 MASKINGS: dict[MaskKind, tuple[Chooser, Replacement]] = {
-    "tokens": (EachToken(), Replacement()),
+    "token": (EachToken(), Replacement()),
     "whole-word": (WholeWords(), Replacement()),
-    "spans": (Spans(), Replacement(per="unit")),
-    "ngrams": (NGrams(), Replacement()),
+    "span": (Spans(), Replacement(per="unit")),
+    "n-gram": (NGrams(), Replacement()),
 }
 RATE = 0.15
 Fate = Literal["plain", "masked", "random", "kept"]
@@ -65,8 +65,8 @@ def _preview(pieces: Word, document: StoredDocument, tokenizer: Tokenizer, mask:
     rng = np.random.default_rng(seed)
     tokens = document.ids.astype(np.int64)
     words = np.cumsum(document.words, dtype=np.int64)
-    words[np.isin(tokens, tokenizer.special.ids())] = -1
-    chosen = chooser.choose(words, max(1.0, RATE * float((words >= 0).sum())), rng)
+    eligible = ~np.isin(tokens, tokenizer.special.ids())
+    chosen = chooser.choose(words, eligible, max(1.0, RATE * float(eligible.sum())), rng)
     replaced = replacement.replace_tokens(tokens, chosen, tokenizer.special.mask, tokenizer.size, rng)
     for position in chosen.positions.tolist():
         new, text = int(replaced[position]), pieces[position].text

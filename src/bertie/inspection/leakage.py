@@ -1,15 +1,24 @@
-"""Does a corpus hold the texts of an evaluation? Texts as ids and a corpus enter, shares of lines and n-grams leave.
+"""Does a corpus hold the texts of an evaluation? Texts and a corpus enter, shares of lines and n-grams leave.
 
 The n-grams of the texts are hashed into a table, and the corpus is read once against it: memory grows with the
-evaluation, never with the corpus.
+evaluation, never with the corpus. Texts are cleaned, split and tokenised as the corpus was: else the same words would
+have other tokens.
 """
 
-from collections.abc import Iterable, Iterator
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from bertie.data.build.options import BuildOptions
+from bertie.data.build.tokenising import Tools
+from bertie.data.build.tools import with_copy
+from bertie.data.corpus import Corpus
 from bertie.data.samples.source import Documents
+from bertie.text.cleaning import Cleaner
+from bertie.text.segmenters import load_segmenter
+from bertie.text.tokenizer import Tokenizer
 
 GRAM = 13  # tokens
 SHORTEST = 5  # shorter lines occur everywhere by chance
@@ -59,37 +68,70 @@ class GramTable:
         places = np.minimum(np.searchsorted(self.hashes, hashes), len(self.hashes) - 1)
         self.found[places[self.hashes[places] == hashes]] = True
 
-    def all_found(self, hashes: np.ndarray) -> bool:
-        return bool(self.found[np.searchsorted(self.hashes, hashes)].all())
+    def were_found(self, hashes: np.ndarray) -> np.ndarray:
+        """[hashes] bool, for hashes that are in the table."""
+        return self.found[np.searchsorted(self.hashes, hashes)]
 
 
-def measure_leakage(lines: Iterable[np.ndarray], documents: Documents) -> Leakage:
-    """`lines` are the ids of the evaluation's texts, by the corpus's own tokenizer. A line of less than 13 tokens is
-    found where it occurs as a whole."""
-    rows = list(lines)
-    hashes = [hash_grams(row, min(GRAM, len(row))) if len(row) >= SHORTEST else None for row in rows]
+def read_as_corpus(texts: Iterable[str], corpus: Corpus, tokenizer: Tokenizer) -> Iterator[list[np.ndarray]]:
+    """The ids that each text has in the corpus if it is there: one reading, or two where pieces carry the space before
+    them, since a text may begin a paragraph of the corpus or stand inside it."""
+    layers = corpus.manifest.layers
+    options = with_copy(BuildOptions.parse(layers[0].options if layers else {}), corpus.folder)
+    segmenter = load_segmenter(options.segmenter, options.dictionary)
+    tools = Tools(tokenizer, segmenter, None if options.language == "auto" else options.language)
+    clean = Cleaner(options.cleaning.replace(min_characters=0))
+    for text in texts:
+        paragraphs = [line for line in clean(text).split("\n") if line]
+        if options.sentences:
+            sentences = [sentence for paragraph in paragraphs for sentence in tools.sentences(paragraph)]
+        else:
+            sentences = paragraphs
+        readings = [sentences]
+        if tools.moves_spaces and sentences:
+            readings.append([f" {sentences[0]}", *sentences[1:]])
+        yield [tools.encode(reading).ids for reading in readings]
+
+
+def measure_leakage(lines: Iterable[Sequence[np.ndarray]], documents: Documents) -> Leakage:
+    """`lines` are the texts of the evaluation, each in its readings, of which the one that occurs most counts. A line
+    of less than 13 tokens is found where it occurs as a whole."""
+    rows = [[hash_line(ids) for ids in readings if len(ids) >= SHORTEST] for readings in lines]
     by_size: dict[int, list[np.ndarray]] = {}
-    for row, grams in zip(rows, hashes, strict=True):
-        if grams is not None:
-            by_size.setdefault(min(GRAM, len(row)), []).append(grams)
-    tables = {size: GramTable(size, np.concatenate(grams)) for size, grams in by_size.items()}
+    for size, hashes in itertools.chain(*rows):
+        by_size.setdefault(size, []).append(hashes)
+    tables = {size: GramTable(size, np.concatenate(hashes)) for size, hashes in by_size.items()}
     for block in read_blocks(documents):
         for table in tables.values():
             table.meet(block)
-    found = [
-        number
-        for number, (row, grams) in enumerate(zip(rows, hashes, strict=True))
-        if grams is not None and tables[min(GRAM, len(row))].all_found(grams)
-    ]
-    longest = tables.get(GRAM)
+    found_lines: list[int] = []
+    longest: list[np.ndarray] = [np.zeros(0, np.uint64)]
+    for number, row in enumerate(rows):
+        if not row:
+            continue
+        share, size, hashes = max(
+            ((float(tables[size].were_found(hashes).mean()), size, hashes) for size, hashes in row),
+            key=lambda reading: reading[0],
+        )
+        if share == 1:
+            found_lines.append(number)
+        if size == GRAM:
+            longest.append(hashes)
+    grams = np.unique(np.concatenate(longest))
     return Leakage(
         num_lines=len(rows),
-        num_short=sum(grams is None for grams in hashes),
-        num_found_lines=len(found),
-        num_grams=len(longest.hashes) if longest else 0,
-        num_found_grams=int(longest.found.sum()) if longest else 0,
-        found_lines=tuple(found[:SHOWN]),
+        num_short=sum(not row for row in rows),
+        num_found_lines=len(found_lines),
+        num_grams=len(grams),
+        num_found_grams=int(tables[GRAM].were_found(grams).sum()) if len(grams) else 0,
+        found_lines=tuple(found_lines[:SHOWN]),
     )
+
+
+def hash_line(ids: np.ndarray) -> tuple[int, np.ndarray]:
+    """The size of its n-grams, and their hashes."""
+    size = min(GRAM, len(ids))
+    return size, hash_grams(ids, size)
 
 
 def hash_grams(ids: np.ndarray, size: int) -> np.ndarray:

@@ -35,9 +35,9 @@ class MaskedLM(Objective):
         tokens = np.asarray(sample["tokens"])
         eligible = ~np.isin(tokens, list(vocabulary.special))
         # Without words every token is a word of its own.
-        words = np.where(eligible, np.asarray(sample.get("words", np.arange(len(tokens)))), -1)
+        words = np.asarray(sample.get("words", np.arange(len(tokens))))
         budget = max(1.0, float(eligible.sum() * self.rate))
-        chosen = self.choose.choose(words, budget, rng)
+        chosen = self.choose.choose(words, eligible, budget, rng)
         replaced = self.replacement.replace_tokens(tokens, chosen, vocabulary.mask, vocabulary.size, rng)
         targets = tokens[chosen.positions]
         return {**sample, "tokens": replaced, "masked": Places("tokens", chosen.positions), "masked_targets": targets}

@@ -116,10 +116,10 @@ def _read_paragraphs(lines: Lines, source: TextSource) -> Iterator[Document]:
         yield _untitled("".join(gathered), source, first)
 
 
-def _bounded(size: int, source: TextSource, first: int) -> int:
+def _bounded(size: int, source: TextSource, first: int, doubt: str = "should each line be one?") -> int:
     """Every later step holds a whole document in memory, many times over."""
     if size > source.max_line_bytes:
-        refuse_long(source.name, first, source.max_line_bytes, "the document (should each line be one?) is")
+        refuse_long(source.name, first, source.max_line_bytes, f"the document ({doubt}) is")
     return size
 
 
@@ -164,10 +164,8 @@ def _read_wikiextractor(lines: Lines, source: TextSource) -> Iterator[Document]:
             yield Document("".join(gathered), name, f"{source.name}:{first}")
             gathered = None
         else:
+            size = _bounded(size + len(line), source, first, "is a </doc> missing?")
             gathered.append(line)
-            size += len(line)
-            if size > 100 * source.max_line_bytes:
-                refuse_long(source.name, first, 100 * source.max_line_bytes, "the document (is a </doc> missing?) is")
     if gathered is not None:
         refuse(source.name, "the document is not closed", first, "the file is cut off: fetch it again")
 

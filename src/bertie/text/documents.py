@@ -64,11 +64,13 @@ def slices(
     said = notices if notices is not None else []
     found: list[Slice] = []
     gathered: list[Part] = []
+    size = 0
     for path, shown in _files(sources, spool, said):
         for part in parts_of(path, shown, options, said):
-            if gathered and sum(kept.size for kept in gathered) + part.size > options.slice_bytes:
+            size += part.size
+            if gathered and size > options.slice_bytes:
                 found.append(Slice(parts=tuple(gathered), options=options))
-                gathered = []
+                gathered, size = [], part.size
             gathered.append(part)
     if gathered:
         found.append(Slice(parts=tuple(gathered), options=options))
@@ -113,11 +115,14 @@ def _files(sources: Sequence[str | Path], spool: Path | None, notices: list[str]
 def _files_below(folder: Path, notices: list[str]) -> list[Path]:
     files = sorted(path for path in folder.rglob("*") if path.is_file())
     visible = [path for path in files if not any(step.startswith(".") for step in path.relative_to(folder).parts)]
-    known = [path for path in visible if is_known(path)]
+    known: list[Path] = []
+    others: list[Path] = []
+    for path in visible:
+        (known if is_known(path) else others).append(path)
     if not known:
         raise InputError("the folder has no file that can be read", where=str(folder), hint="name the files themselves")
-    if others := [path.relative_to(folder) for path in visible if path not in set(known)]:
-        listed = ", ".join(map(str, others[:3])) + (", ..." if len(others) > 3 else "")
+    if others:
+        listed = ", ".join(str(path.relative_to(folder)) for path in others[:3]) + (", ..." if len(others) > 3 else "")
         notices.append(f"{folder}: {len(others)} files of unknown format are left out ({listed})")
     return known
 

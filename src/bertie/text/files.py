@@ -16,6 +16,9 @@ import pyarrow.parquet as pq
 
 from bertie.text.lines import CODECS, MAX_LINE_BYTES, STANDARD_INPUT, Lines, open_bytes, refuse, refuse_long
 
+CELLS = "every row must have the header's cells; "
+CSV_CELLS = CELLS + "in CSV a cell with a comma stands in quotes"
+TSV_CELLS = CELLS + "in TSV a cell has no tab and no line break, with quotes or without: write such a file as CSV"
 LIKELY_COLUMNS = ("text", "sentence", "review", "content", "document", "body")
 
 
@@ -141,17 +144,22 @@ def _read_csv(lines: Lines, source: TextSource, notices: list[str]) -> Iterator[
                 return
             yield row_start, row
 
-    yield from _read_cells(numbered(), source, notices)
+    yield from _read_cells(numbered(), source, notices, CSV_CELLS)
 
 
 def _read_tsv(lines: Lines, source: TextSource, notices: list[str]) -> Iterator[tuple[int, str]]:
     """Tabs only, as the format says: quotes are ordinary characters (and are so in the benchmarks' files)."""
     rows = ((lines.number, _without_end(text).split("\t")) for text in lines)
-    yield from _read_cells(rows, source, notices)
+    is_told = False
+    for line, text in _read_cells(rows, source, notices, TSV_CELLS):
+        if not is_told and len(text) > 1 and text[0] == text[-1] == '"':
+            notices.append(f"{source.name}:{line}: the text stands in quotes; in TSV they are kept as part of it")
+            is_told = True
+        yield line, text
 
 
 def _read_cells(
-    rows: Iterator[tuple[int, list[str]]], source: TextSource, notices: list[str]
+    rows: Iterator[tuple[int, list[str]]], source: TextSource, notices: list[str], hint: str
 ) -> Iterator[tuple[int, str]]:
     _, header = next(rows, (0, None))
     if header is None:
@@ -161,11 +169,10 @@ def _read_cells(
     for line, row in rows:
         is_blank = not row or (row == [""] and len(header) > 1)
         if blank and not is_blank:
-            source.fail("the row is blank", blank, 'remove it (an empty text is written as "" in CSV)')
+            source.fail("the row is blank", blank, f'remove it (an empty text is written as "" in CSV); {hint}')
         if is_blank:
             blank = blank or line
         elif len(row) != len(header):
-            hint = "every row must have the header's cells; in CSV a cell with a comma stands in quotes"
             source.fail(f"the row has {len(row)} cells, the header {len(header)}", line, hint)
         else:
             yield line, row[column]
@@ -223,7 +230,8 @@ class TextReader(Iterator[TextRecord]):
 
     def __init__(self, source: TextSource):
         self.source = source
-        self.notices: list[str] = []  # what had to be guessed, as sentences; complete once the first text was read
+        # What was guessed or may surprise, as sentences. Guesses are there once the first text was read.
+        self.notices: list[str] = []
         self._raw: BinaryIO | None = None
         self._size, self._num_rows, self._row = 0, 0, 0
         format, codec = format_of(source)

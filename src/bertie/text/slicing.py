@@ -3,7 +3,9 @@
 import hashlib
 import io
 import os
+from collections import deque
 from collections.abc import Callable, Iterator
+from itertools import islice
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -13,6 +15,7 @@ from bertie.text.files import ENDINGS, TextSource, open_table
 from bertie.text.lines import CODECS, open_bytes, read_or_refuse, refuse, refuse_long, unpack
 
 BLOCK = 1 << 20
+SAMPLE_ROWS = 1000  # of a table, which are looked at for what must be told before the work
 FORMATS: tuple[Format, ...] = ("txt", "jsonl", "csv", "tsv", "parquet", "wikiextractor")
 
 
@@ -24,7 +27,7 @@ def parts_of(path: Path, shown: str, options: DocumentOptions, notices: list[str
         return _row_groups(source, shown, options, notices)
     if format in ("csv", "tsv"):
         with source.read() as reader:
-            next(reader, None)
+            deque(islice(reader, SAMPLE_ROWS), maxlen=0)
             notices.extend(reader.notices)
         ends: Callable[[bytes], bool] = _never
     else:

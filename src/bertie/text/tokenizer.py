@@ -51,8 +51,9 @@ class Tokenizer(Protocol):
     def continues(self) -> np.ndarray:
         """[size] bool: this piece continues the word of the piece before it in the same text.
 
-        Pieces without a mark of their own (byte-level BPE, Unigram) continue unless they begin with a space; the first
-        piece of a text begins a word whatever this says.
+        Pieces without a mark of their own (byte-level BPE, Unigram) continue unless they begin with a space; single
+        characters continue where the one before them is of this kind too. The first piece of a text begins a word
+        whatever this says.
         """
 
     def decode(self, ids: Sequence[int] | np.ndarray, skip_special: bool = True) -> str: ...

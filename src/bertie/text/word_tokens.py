@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from bertie.text.continuation import forms_words
 from bertie.text.segmenters import Segmenter
 from bertie.text.tokenizer import Tokenizer
 from bertie.text.words import IDEOGRAPH_RANGES, chunk_all, has_ideographs, keeps_chunks
@@ -32,7 +33,10 @@ class WordTokens:
 class WordTokenizer:
     def __init__(self, tokenizer: Tokenizer, segmenter: Segmenter | None):
         self.tokenizer, self.segmenter = tokenizer, segmenter
-        self.continues = tokenizer.continues
+        self.continues = tokenizer.continues.copy()
+        if tokenizer.kind in ("unigram", "bpe") and tokenizer.special.unk is not None:
+            # Where pieces tell words by the space before them, the space before an unknown one is a piece of its own.
+            self.continues[tokenizer.special.unk] = self.continues.any()
         self.keeps_chunks = keeps_chunks(tokenizer)
 
     def __call__(self, sentences: Sequence[str]) -> WordTokens:
@@ -47,7 +51,8 @@ class WordTokenizer:
     def _by_chunks(self, sentences: Sequence[str]) -> WordTokens:
         chunks = chunk_all(sentences, self.segmenter)
         pieces = self.tokenizer.encode_pieces(chunks.texts)
-        begins = chunk_begins(pieces.ids, pieces.lengths, chunks.is_word, self.continues)
+        continues = self._continues(chunks.texts, pieces.ids, pieces.lengths)
+        begins = chunk_begins(pieces.lengths, chunks.is_word, continues)
         token_ends = np.concatenate([[0], np.cumsum(pieces.lengths)])  # [C + 1]
         sentence_ends = token_ends[np.concatenate([[0], np.cumsum(chunks.counts)])]  # [S + 1]
         return WordTokens(pieces.ids, np.diff(sentence_ends), begins)
@@ -55,7 +60,23 @@ class WordTokenizer:
     def _by_pieces(self, sentences: Sequence[str]) -> WordTokens:
         pieces = self.tokenizer.encode_pieces(sentences)
         no_word = np.zeros(len(sentences), bool)
-        return WordTokens(pieces.ids, pieces.lengths, chunk_begins(pieces.ids, pieces.lengths, no_word, self.continues))
+        begins = chunk_begins(pieces.lengths, no_word, self._continues(sentences, pieces.ids, pieces.lengths))
+        return WordTokens(pieces.ids, pieces.lengths, begins)
+
+    def _continues(self, texts: Sequence[str], ids: np.ndarray, lengths: np.ndarray) -> np.ndarray:
+        """[T] bool: the token continues the word of the one before it."""
+        continues = self.continues[ids]
+        if self.tokenizer.kind != "characters":
+            return continues
+        # An unknown token does not say which character it is: its place in the text does.
+        ends = np.cumsum(lengths)
+        unknown = np.flatnonzero(ids == self.tokenizer.special.unk)
+        for number in np.unique(np.searchsorted(ends, unknown, side="right")).tolist():
+            text, tokens = texts[number], self.tokenizer.encode(texts[number])
+            formed = [forms_words(text[start:end]) for start, end in tokens.offsets[~tokens.special].tolist()]
+            continues[ends[number] - len(formed) : ends[number]] = formed
+        continues[1:] &= continues[:-1].copy()
+        return continues
 
     def _by_offsets(self, sentences: Sequence[str]) -> WordTokens:
         encoded = [self.tokenizer.encode(sentence) for sentence in sentences]
@@ -72,7 +93,7 @@ class WordTokenizer:
         starts = np.maximum.accumulate(starts)
         open_boundaries = places.boundaries & ~covered(starts, ends, len(places.boundaries))
         begins = np.diff(np.cumsum(open_boundaries)[starts], prepend=0) > 0
-        begins |= ~self.continues[ids] & ~places.in_words[starts]
+        begins |= ~self._continues(sentences, ids, lengths) & ~places.in_words[starts]
         begins[first_tokens(lengths)] = True
         return WordTokens(ids, lengths, begins, int((places.boundaries & ~open_boundaries).sum()))
 
@@ -112,9 +133,9 @@ def covered(starts: np.ndarray, ends: np.ndarray, size: int) -> np.ndarray:
     return np.cumsum(change) > 0
 
 
-def chunk_begins(ids: np.ndarray, lengths: np.ndarray, is_word: np.ndarray, continues: np.ndarray) -> np.ndarray:
+def chunk_begins(lengths: np.ndarray, is_word: np.ndarray, continues: np.ndarray) -> np.ndarray:
     """[T] bool: True where a token begins a word. All tokens of a word's chunk are one word."""
-    begins = ~continues[ids]
+    begins = ~continues
     begins[np.repeat(is_word, lengths)] = False
     begins[first_tokens(lengths)] = True
     return begins

@@ -241,3 +241,19 @@ def test_a_restart_with_input_that_cannot_be_read_costs_nothing(
     with pytest.raises(UserError, match="missing"):
         build_corpus(tmp_path / "c", [tmp_path / "missing.txt"], tokenizer, restart=True)
     assert Corpus.open(tmp_path / "c").num_documents == 1
+
+
+@pytest.mark.parametrize(("kind", "fault"), [("shard", "bytes"), ("signatures", "bytes"), ("shard", "cannot be read")])
+def test_nothing_is_added_to_a_corpus_with_a_cut_or_missing_file(
+    tmp_path: Path, tokenizer: Tokenizer, write_documents: Callable[..., Path], kind: str, fault: str
+) -> None:
+    build_corpus(tmp_path / "c", [write_documents(["ba be.", "bi bo."])], tokenizer)
+    path = min((tmp_path / "c").glob(f"{kind}-*"))
+    content = path.read_bytes()
+    path.unlink()
+    if fault == "bytes":
+        path.write_bytes(content[:-1])
+    before = (tmp_path / "c" / "manifest.json").read_bytes()
+    with pytest.raises(FolderError, match=rf"{path.name} .*{fault}.*restore it from a copy"):
+        add_to_corpus(tmp_path / "c", [write_documents(["da de."], "more.jsonl")], tokenizer)
+    assert (tmp_path / "c" / "manifest.json").read_bytes() == before and not (tmp_path / "c" / ".build").exists()

@@ -6,7 +6,7 @@ import pytest
 from bertie.data.build import BuildOptions, add_to_corpus, build_corpus
 from bertie.data.build.sweeping import next_layer, sweep
 from bertie.data.corpus import Corpus
-from bertie.errors import InputError
+from bertie.errors import InputError, UserError
 from bertie.text.tokenizer import Tokenizer
 
 
@@ -20,7 +20,8 @@ def test_only_what_no_manifest_names_is_swept(
     target = tmp_path / "c"
     build_corpus(target, [write_documents(["ba be."])], tokenizer)
     named = numbered_files(target)
-    for name in ("shard-07-000000-000000.arrow", "signatures-00-old.npy", "shard-00-1.arrow.12.part", "notes.txt"):
+    left = ("shard-07-000000-000000.arrow", "signatures-06-near-documents.npy", "shard-00-000001-000000.arrow.12.part")
+    for name in (*left, "notes.txt"):
         (target / name).touch()
     assert next_layer(target) == 8
     sweep(target)
@@ -71,3 +72,67 @@ def test_a_corpus_of_an_unknown_version_can_be_built_anew(
     (tmp_path / "c" / "manifest.json").write_text('{"version": 0}')
     manifest = build_corpus(tmp_path / "c", [source], tokenizer, restart=True).manifest
     assert numbered_files(tmp_path / "c") == sorted(entry.name for entry in (*manifest.shards, *manifest.signatures))
+
+
+FOREIGN = (
+    "shard-00000-of-00002.jsonl",
+    "shard-00001-of-00002.arrow",
+    "shard-1-notes.arrow",
+    "signatures-2024-letters.pdf",
+    "signatures-00-old.npy",
+    "video.mkv.part",
+    "model.bin.7.part",
+)
+
+
+def test_a_folder_of_other_things_is_refused_and_left_alone(
+    tmp_path: Path, tokenizer: Tokenizer, write_documents: Callable[..., Path]
+) -> None:
+    source = write_documents(["ba be."], "shard-00000-of-00002.jsonl")
+    for name in FOREIGN[1:]:
+        (tmp_path / name).write_text(name)
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*")}
+    for restart in (False, True):
+        with pytest.raises(UserError, match="are of no corpus; name a folder that is new or empty"):
+            build_corpus(tmp_path, [source], tokenizer, restart=restart)
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*")} == before
+
+
+@pytest.mark.parametrize("name", ["tokenizer/notes.md", "manifest.json", ".build/workspace.json"])
+def test_names_that_others_use_too_make_no_corpus(
+    tmp_path: Path, tokenizer: Tokenizer, write_documents: Callable[..., Path], name: str
+) -> None:
+    path = tmp_path / "site" / name
+    path.parent.mkdir(parents=True)
+    path.write_text('{"manifest_version": 3, "version": "1.0"}')
+    with pytest.raises(UserError, match="are of no corpus"):
+        build_corpus(tmp_path / "site", [write_documents(["ba be."])], tokenizer, restart=True)
+    assert [one for one in (tmp_path / "site").rglob("*") if one.is_file()] == [path]
+
+
+def test_what_the_user_puts_into_a_corpus_folder_outlives_add_and_restart(
+    tmp_path: Path, tokenizer: Tokenizer, write_documents: Callable[..., Path]
+) -> None:
+    target = tmp_path / "c"
+    build_corpus(target, [write_documents(["ba be."])], tokenizer)
+    for name in (*FOREIGN, "tokenizer/notes.md"):
+        (target / name).write_text(name)
+    (target / "shard-09-000000-000000.arrow").mkdir()
+    add_to_corpus(target, [write_documents(["da de."], "more.jsonl")], tokenizer)
+    build_corpus(target, [write_documents(["fa fe."])], tokenizer, restart=True)
+    assert all((target / name).read_text() == name for name in (*FOREIGN, "tokenizer/notes.md"))
+
+
+def test_what_a_killed_build_left_is_no_foreign_thing(
+    tmp_path: Path, tokenizer: Tokenizer, write_documents: Callable[..., Path]
+) -> None:
+    target = tmp_path / "c"
+    (target / ".build").mkdir(parents=True)
+    for name in ("shard-00-000000-000000.arrow", "shard-00-000001-000000.arrow.12.part", "manifest.json.12.part"):
+        (target / name).touch()
+    manifest = build_corpus(target, [write_documents(["ba be."])], tokenizer).manifest
+    entries = (*manifest.shards, *manifest.signatures)
+    assert {path.name for path in target.iterdir()} == {entry.name for entry in entries} | {
+        "manifest.json",
+        "tokenizer",
+    }

@@ -98,3 +98,35 @@ def test_a_restart_with_another_tokenizer_cuts_with_that_one(
     assert corpus.document(0).ids.tolist() == [5, 6]
     kept = load_tokenizer(tmp_path / "c" / "tokenizer")
     assert kept is not None and kept.digest == other.digest
+
+
+def test_a_restart_leaves_no_file_of_the_old_tools_that_could_be_read(
+    tmp_path: Path, tokenizer: Tokenizer, write_documents: Callable[..., Path]
+) -> None:
+    (tmp_path / "words.txt").write_text("语言模型\n", encoding="utf-8")
+    source, options = write_documents([CHINESE]), BuildOptions(dictionary=tmp_path / "words.txt")
+    build_corpus(tmp_path / "c", [source], tokenizer, options)
+    (tmp_path / "c" / "tokenizer" / "spiece.model").touch()
+    manifest = build_corpus(tmp_path / "c", [source], tokenizer, restart=True).manifest
+    kept = {f"tokenizer/{path.name}" for path in (tmp_path / "c" / "tokenizer").iterdir()}
+    assert kept == {entry.name for entry in manifest.tool_files} and "tokenizer/dictionary.txt" not in kept
+
+
+def test_a_restart_killed_among_its_tools_says_so_and_is_finished_by_the_same_command(
+    tmp_path: Path, tokenizer: Tokenizer, write_documents: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = write_documents(["babe bibo"])
+    build_corpus(tmp_path / "c", [source], tokenizer)
+    vocabulary = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "babe", "bibo"]
+    (tmp_path / "vocab.txt").write_text("".join(f"{piece}\n" for piece in vocabulary))
+    other = load_tokenizer(tmp_path / "vocab.txt")
+    assert other is not None
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr("bertie.data.manifest.Manifest.write", lambda *given: (_ for _ in ()).throw(KeyboardInterrupt()))
+        build_corpus(tmp_path / "c", [source], other, restart=True)
+    assert Corpus.open(tmp_path / "c", tokenizer).num_documents == 1
+    with pytest.raises(FolderError, match="a build was stopped here: its command finishes it"):
+        Corpus.open(tmp_path / "c", load_tokenizer(tmp_path / "c" / "tokenizer"))
+    build_corpus(tmp_path / "c", [source], other)
+    corpus = Corpus.open(tmp_path / "c", load_tokenizer(tmp_path / "c" / "tokenizer"))
+    assert corpus.document(0).ids.tolist() == [5, 6] and not any(faults for _, faults in corpus.verify())

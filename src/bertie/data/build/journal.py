@@ -9,11 +9,11 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO, Self
 
+from bertie.data.manifest import BUILD_FOLDER as FOLDER
+from bertie.data.manifest import JOURNAL as FILE
 from bertie.data.manifest import write_whole
 from bertie.errors import UserError
 
-FOLDER = ".build"
-FILE = "journal.jsonl"
 LOCK = "lock"
 INPUT = "input"  # standard input, copied
 VERSION = 2

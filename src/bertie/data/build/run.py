@@ -26,10 +26,10 @@ from bertie.data.build.parts import Work, num_parts, works
 from bertie.data.build.pool import Pool
 from bertie.data.build.signing import sign
 from bertie.data.build.source import Source, text_bytes
-from bertie.data.build.sweeping import next_layer, sweep
+from bertie.data.build.sweeping import check_target, next_layer, sweep
 from bertie.data.build.tokenising import load_tools, tokenise
 from bertie.data.build.tools import FOLDER, check_tools, move_tools, save_tools, tools_of, with_copy
-from bertie.data.corpus import Corpus, tokenizer_entry
+from bertie.data.corpus import Corpus, check_sizes, tokenizer_entry
 from bertie.data.manifest import FILE, FileEntry, Layer, Manifest, ShardEntry, added, sha256_of
 from bertie.errors import InputError, UserError
 from bertie.text.documents import DocumentOptions, Slice
@@ -79,6 +79,8 @@ def build_corpus(
     target = Path(folder)
     source = Source(tuple(map(str, sources)), reading)
     run = _Run(target, source, tokenizer, options or BuildOptions(), num_workers, progress)
+    with writing(target):
+        check_target(target)
     with writing(target), Journal(target) as journal:
         if not restart and (target / FILE).exists() and not journal.exists():
             hint = "bertie corpus add puts more text into it; --restart builds it anew"
@@ -98,7 +100,8 @@ def add_to_corpus(
 ) -> BuildReport:
     """Appends documents under the options that the corpus was built with. The corpus stays usable meanwhile."""
     target = Path(folder)
-    Corpus.open(target, tokenizer)  # a mistake is told before the folder is touched
+    # Mistakes are told before the folder is touched.
+    check_sizes(target, Corpus.open(target, tokenizer).manifest)
     source = Source(tuple(map(str, sources)), reading)
     with writing(target), Journal(target) as journal:
         before = Manifest.read(target)

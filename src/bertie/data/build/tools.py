@@ -8,10 +8,11 @@ from pathlib import Path
 from bertie.data.build.options import BuildOptions
 from bertie.data.corpus import file_faults
 from bertie.data.duplicates import SIGNATURES
-from bertie.data.manifest import FileEntry, Manifest, entry_of
+from bertie.data.manifest import FileEntry, Manifest, entry_of, sync_folder
 from bertie.errors import FolderError
 from bertie.text import sentences
 from bertie.text.segmenters import load_segmenter
+from bertie.text.sources import FILES as TOKENIZER_FILES
 from bertie.text.tokenizer import Tokenizer
 
 FOLDER = "tokenizer"
@@ -35,9 +36,17 @@ def save_tools(folder: Path, tokenizer: Tokenizer, options: BuildOptions) -> Non
 
 
 def move_tools(build: Path, corpus: Path) -> list[FileEntry]:
-    shutil.rmtree(corpus / FOLDER, ignore_errors=True)
-    (build / FOLDER).replace(corpus / FOLDER)
-    return [entry_of(path, f"{FOLDER}/{path.name}") for path in sorted((corpus / FOLDER).iterdir())]
+    """File by file: what else the user keeps beside them stays, but nothing that could be read in their place."""
+    target = corpus / FOLDER
+    target.mkdir(exist_ok=True)
+    made = sorted((build / FOLDER).iterdir())
+    entries = [entry_of(path, f"{FOLDER}/{path.name}") for path in made]
+    for name in {*TOKENIZER_FILES, Path(DICTIONARY).name} - {path.name for path in made}:
+        (target / name).unlink(missing_ok=True)
+    for path in made:
+        path.replace(target / path.name)
+    sync_folder(target)
+    return entries
 
 
 def with_copy(options: BuildOptions, folder: Path) -> BuildOptions:

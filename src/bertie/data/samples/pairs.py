@@ -33,7 +33,7 @@ class PairSamples:
                 f"the corpus has {num_documents} document{'s' * (num_documents != 1)} with text, but a false second "
                 "stretch must come from another document",
                 hint="build the corpus with its documents apart (a blank line ends one), or learn the order of "
-                "sentences instead (order)",
+                "sentences instead: --sentences sop",
             )
         if self.cuts.num_stretches == 0:
             raise InputError("no document of the corpus has two tokens, so there is no pair in it")
