@@ -1,6 +1,8 @@
 """`bertie corpus build`, `add` and `verify`: what is printed and what is refused."""
 
 import json
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -103,3 +105,9 @@ def test_mistakes_are_said(run: Callable[..., str], tmp_path: Path, vocabulary: 
 def test_every_verb_explains_itself_with_an_example(run: Callable[..., str], verb: str) -> None:
     *_, heading, last = run(verb, "--help").rstrip().splitlines()
     assert heading.strip() == "Example:" and last.strip().startswith(f"bertie corpus {verb} ")
+
+
+def test_a_build_does_not_wait_for_torch() -> None:
+    """It takes seconds to import, in every worker, and half of the memory."""
+    code = "import sys, bertie.cli.corpus, bertie.data.build.run; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -2,6 +2,7 @@
 
 import json
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, get_args
 
@@ -146,3 +147,16 @@ def test_mistakes_are_told(corpus: Path, tmp_path: Path) -> None:
     wordpiece_tokenizer(["[UNK]", "cat"]).save(tmp_path / "other")
     with pytest.raises(FolderError, match="made with the tokenizer"):
         run(show, corpus, 0, "--tokenizer", tmp_path / "other")
+
+
+def test_verify_takes_a_frozen_corpus_too(corpus: Path, tmp_path: Path, run_bertie: Callable[..., Any]) -> None:
+    out = tmp_path / "frozen"
+    run(freeze, corpus, "--recipe", "bert", "--length", "32", "--out", out)
+    assert "frozen samples" in run_bertie("corpus", "verify", out).stdout
+    file = next(out.glob("*.arrow"))
+    content = bytearray(file.read_bytes())
+    content[len(content) // 2] ^= 1
+    file.write_bytes(content)
+    done = run_bertie("corpus", "verify", out)
+    assert done.returncode == 2
+    assert file.name in done.stderr

@@ -13,7 +13,6 @@ from bertie.cli.corpus_counts import count_lines
 from bertie.data.build import BuildOptions, BuildReport, Step, add_to_corpus, build_corpus
 from bertie.data.build.source import slice_bytes
 from bertie.data.corpus import Corpus
-from bertie.data.frozen_corpus import is_frozen, verify_frozen
 from bertie.errors import FolderError, TokenizerError
 from bertie.text.cleaning import Cleaning
 from bertie.text.documents import Boundary, DocumentOptions, Format
@@ -149,6 +148,8 @@ def add(
 @corpus.command("verify", epilog=example("bertie corpus verify my-corpus"))
 def verify(folder: Path = typer.Argument(help="A corpus, also a frozen one.")) -> None:
     """Compute all checksums again and look through the structure of every shard."""
+    from bertie.data.frozen_corpus import is_frozen, verify_frozen  # with torch, for which a build need not wait
+
     if is_frozen(folder):
         typer.echo(verify_frozen(folder))
         return
