@@ -5,9 +5,7 @@ Run as `.venv/bin/python benchmarks/corpus.py`. README.md in this folder says wh
 
 import argparse
 import json
-import os
 import shutil
-import signal
 import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
@@ -19,6 +17,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from benchmarks.command import SHARED, new_parser, positive, run_alone, say
 from benchmarks.corpus_figures import (
     ALIKE,
     CHINESE,
@@ -33,9 +32,7 @@ from benchmarks.corpus_figures import (
 )
 from benchmarks.corpus_text import Source, prepare
 from benchmarks.corpus_turns import Turn, take_turn
-from benchmarks.environment import ROOT, peers_python
-from benchmarks.load import load_warning
-from benchmarks.lock import only_one
+from benchmarks.environment import peers_python
 from bertie.data.manifest import Manifest
 from bertie.errors import UserError
 from bertie.machine import cpu_name, num_cores
@@ -74,47 +71,17 @@ FIELD = {
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    options = parse(words)
-    # An end from outside must run the clean-up too: else the turn's processes and folders would stay.
-    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
-    try:
-        with only_one():
-            warning = load_warning(os.getloadavg()[0])
-            if warning:
-                say(f"warning: {warning}")
-            return run(options, warning)
-    except UserError as error:
-        say(f"error: {error}")
-        return 2
+    return run_alone(run, parse(words))
 
 
 def parse(words: Sequence[str] | None) -> argparse.Namespace:
-    shared = Path(os.environ.get("BERTIE_SHARED", ROOT.parent / "shared"))
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rounds", type=positive, default=3, help="turns of every contender (default 3)")
+    parser = new_parser(__doc__, rounds=3)
     parser.add_argument("--processes", type=positive, default=2, help="of every contender (default 2)")
     parser.add_argument("--sample", type=positive, metavar="MB", help="take only so much of each text")
     parser.add_argument("--only", nargs="+", choices=list(FIELD), metavar="NAME", help=f"of {', '.join(FIELD)}")
-    parser.add_argument("--data", type=Path, default=shared / "data", help=f"folder with {ENGLISH} and {MANDARIN}")
-    parser.add_argument("--vocab", type=Path, default=shared / "vocab", help=f"folder with {UNCASED} and {HAN}")
-    parser.add_argument(
-        "--peers-python", default=os.environ.get("BERTIE_PEERS_PYTHON"), help="use this Python for the peers"
-    )
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write all figures to this file")
-    parser.add_argument("--strict", action="store_true", help="exit with 1 when a bar is broken")
+    parser.add_argument("--data", type=Path, default=SHARED / "data", help=f"folder with {ENGLISH} and {MANDARIN}")
+    parser.add_argument("--vocab", type=Path, default=SHARED / "vocab", help=f"folder with {UNCASED} and {HAN}")
     return parser.parse_args(words)
-
-
-def positive(word: str) -> int:
-    number = int(word)
-    if number < 1:
-        raise argparse.ArgumentTypeError("must be at least 1")
-    return number
-
-
-def say(line: str) -> None:
-    """Progress goes to stderr: stdout has the figures alone."""
-    print(line, file=sys.stderr, flush=True)
 
 
 def run(options: argparse.Namespace, warning: str | None) -> int:

@@ -6,11 +6,9 @@ Run as `.venv/bin/python benchmarks/embed.py`. README.md in this folder says wha
 import argparse
 import contextlib
 import json
-import os
-import signal
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -21,14 +19,12 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import numpy as np
 import torch
 
+from benchmarks.command import SHARED, new_parser, positive, run_alone, say, started
 from benchmarks.contenders.minilm import NAME, PRODUCTS, attention_operations, linear_operations
-from benchmarks.environment import ROOT, peers_python
+from benchmarks.environment import peers_python
 from benchmarks.figures import LOWEST_COSINE, OURS, REFERENCE, Speed, judge, lowest_cosine, paired_ratio
-from benchmarks.load import load_warning
-from benchmarks.lock import only_one
 from benchmarks.texts import mixed_texts
 from benchmarks.worker import Settings, Worker
-from bertie.errors import UserError
 from bertie.machine import cpu_name, num_cores
 
 BATCH_SIZES = (8, 16, 32, 64)
@@ -57,50 +53,20 @@ def field(batch_sizes: Sequence[int], threads: int) -> dict[str, Entrant]:
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    options = parse(words)
-    # An end from outside must run the clean-up too: a stopped worker does not notice that its run is gone.
-    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
-    try:
-        with only_one():
-            warning = load_warning(os.getloadavg()[0])
-            if warning:
-                say(f"warning: {warning}")
-            return run(options, warning)
-    except UserError as error:
-        say(f"error: {error}")
-        return 2
+    return run_alone(run, parse(words))
 
 
 def parse(words: Sequence[str] | None) -> argparse.Namespace:
-    shared = Path(os.environ.get("BERTIE_SHARED", ROOT.parent / "shared"))
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = new_parser(__doc__, rounds=5)
     parser.add_argument("--texts", type=positive, default=1200, help="how many texts (default 1200)")
-    parser.add_argument("--rounds", type=positive, default=5, help="turns of every contender (default 5)")
     parser.add_argument("--threads", type=positive, default=2, help="of every contender (default 2)")
     parser.add_argument(
         "--batch-sizes", type=positive, nargs="+", default=BATCH_SIZES, help="that the peers try (default 8 16 32 64)"
     )
     parser.add_argument(
-        "--data", type=Path, default=shared / "data", help="folder with stsb, sst2 and en_wiki.jsonl.gz"
+        "--data", type=Path, default=SHARED / "data", help="folder with stsb, sst2 and en_wiki.jsonl.gz"
     )
-    parser.add_argument(
-        "--peers-python", default=os.environ.get("BERTIE_PEERS_PYTHON"), help="use this Python for the peers"
-    )
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write all figures to this file")
-    parser.add_argument("--strict", action="store_true", help="exit with 1 when a bar is broken")
     return parser.parse_args(words)
-
-
-def positive(word: str) -> int:
-    number = int(word)
-    if number < 1:
-        raise argparse.ArgumentTypeError("must be at least 1")
-    return number
-
-
-def say(line: str) -> None:
-    """Progress goes to stderr: stdout has the figures alone."""
-    print(line, file=sys.stderr, flush=True)
 
 
 def run(options: argparse.Namespace, warning: str | None) -> int:
@@ -110,7 +76,8 @@ def run(options: argparse.Namespace, warning: str | None) -> int:
         file = folder / "texts.json"
         file.write_text(json.dumps(texts), encoding="utf-8")
         entrants = field(options.batch_sizes, options.threads)
-        workers = stack.enter_context(started(options, entrants, folder))
+        modules = modules_of(entrants, peers_python(options.peers_python))
+        workers = stack.enter_context(started(modules, options.threads, folder))
         chosen = {name: choose(workers[name], entrant, file) for name, entrant in entrants.items()}
         say("comparing vectors")
         vectors = {}
@@ -138,25 +105,11 @@ def run(options: argparse.Namespace, warning: str | None) -> int:
     return 1 if options.strict and not all(bar["holds"] for bar in results["bars"]) else 0
 
 
-@contextlib.contextmanager
-def started(options: argparse.Namespace, entrants: dict[str, Entrant], folder: Path) -> Iterator[dict[str, Worker]]:
-    """One worker a contender, all with the same environment, all stopped."""
-    python = peers_python(options.peers_python)
-    threads = str(options.threads)
-    environment = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "RAYON_NUM_THREADS"), threads)
-    environment |= {"TOKENIZERS_PARALLELISM": "true", "HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1"}
-    workers: dict[str, Worker] = {}
-    modules = {name: entrant.module for name, entrant in entrants.items()} | {PEAK: "gemm"}
-    try:
-        for name, module in modules.items():
-            say(f"starting {name}")
-            own = Path(sys.executable) if name in (OURS, PEAK) else python
-            log = folder / f"{module}.log"
-            workers[name] = Worker(name, own, f"benchmarks.contenders.{module}", environment, log)
-        yield workers
-    finally:
-        for worker in workers.values():
-            worker.close()
+def modules_of(entrants: dict[str, Entrant], peers: Path) -> dict[str, tuple[str, Path]]:
+    """Each contender's module, and the Python that runs it."""
+    own = Path(sys.executable)
+    modules = {name: (entrant.module, own if name == OURS else peers) for name, entrant in entrants.items()}
+    return {**modules, PEAK: ("gemm", own)}
 
 
 def choose(worker: Worker, entrant: Entrant, texts: Path) -> tuple[Settings, list[dict[str, Any]]]:

@@ -5,7 +5,6 @@ off by more than a quarter.
 """
 
 import argparse
-import gzip
 import json
 import os
 import subprocess
@@ -13,14 +12,14 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
-from itertools import islice
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from benchmarks.environment import ROOT
+from benchmarks.command import SHARED
 from benchmarks.load import load_warning
 from benchmarks.lock import only_one
+from benchmarks.texts import write_articles
 
 COMMAND = (sys.executable, "-m", "bertie.cli.app")
 NUM_DOCUMENTS = 600
@@ -56,15 +55,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def read_options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="Plans beside what the runs then took.")
-    parser.add_argument("--data", type=Path, default=ROOT.parent / "shared", help="the folder with real text")
+    parser.add_argument("--data", type=Path, default=SHARED, help="the folder with real text")
     parser.add_argument("--corpus", type=Path, help="a corpus folder, instead of one made from --data")
     return parser.parse_args(arguments)
 
 
 def make_corpus(data: Path, folder: Path) -> Path:
     articles = folder / "articles.jsonl"
-    with gzip.open(data / "data" / "en_wiki.jsonl.gz", "rt", encoding="utf-8") as lines:
-        articles.write_text("".join(islice(lines, NUM_DOCUMENTS)), encoding="utf-8")
+    write_articles(data / "data", NUM_DOCUMENTS, articles)
     words = ["corpus", "build", str(articles), "--tokenizer", str(data / "vocab" / "bert-base-uncased")]
     subprocess.run([*COMMAND, *words, "--out", str(folder / "corpus")], check=True, capture_output=True)
     return folder / "corpus"

@@ -6,11 +6,9 @@ Run as `.venv/bin/python benchmarks/pretrain.py`. README.md in this folder says 
 import argparse
 import contextlib
 import json
-import os
-import signal
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -20,11 +18,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import torch
 
+from benchmarks.command import SHARED, new_parser, positive, run_alone, say, started
 from benchmarks.contenders.instances import Instances
-from benchmarks.environment import ROOT, peers_python
+from benchmarks.environment import peers_python
 from benchmarks.figures import OURS, Bar, Speed, paired_ratio
-from benchmarks.load import load_warning
-from benchmarks.lock import only_one
 from benchmarks.pretrain_instances import make_instances
 from benchmarks.worker import Settings, Worker
 from bertie.errors import UserError
@@ -67,39 +64,16 @@ ROWS = {
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    options = parse(words)
-    # An end from outside must run the clean-up too: a stopped worker does not notice that its run is gone.
-    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
-    try:
-        with only_one():
-            warning = load_warning(os.getloadavg()[0])
-            if warning:
-                say(f"warning: {warning}")
-            return run(options, warning)
-    except UserError as error:
-        say(f"error: {error}")
-        return 2
+    return run_alone(run, parse(words))
 
 
 def parse(words: Sequence[str] | None) -> argparse.Namespace:
-    shared = Path(os.environ.get("BERTIE_SHARED", ROOT.parent / "shared"))
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = new_parser(__doc__, rounds=4)
     parser.add_argument("--only", nargs="+", choices=ROWS, default=list(ROWS), help="rows of the table (default: all)")
-    parser.add_argument("--rounds", type=int, default=4, help="turns of every contender (default 4)")
-    parser.add_argument("--threads", type=int, default=2, help="of every contender (default 2)")
-    parser.add_argument("--data", type=Path, default=shared / "data", help="folder with en_wiki.jsonl.gz")
-    parser.add_argument("--vocab", type=Path, default=shared / "vocab/bert-base-uncased", help="a tokenizer's folder")
-    parser.add_argument(
-        "--peers-python", default=os.environ.get("BERTIE_PEERS_PYTHON"), help="use this Python for the peer"
-    )
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write all figures to this file")
-    parser.add_argument("--strict", action="store_true", help="exit with 1 when a bar is broken")
+    parser.add_argument("--threads", type=positive, default=2, help="of every contender (default 2)")
+    parser.add_argument("--data", type=Path, default=SHARED / "data", help="folder with en_wiki.jsonl.gz")
+    parser.add_argument("--vocab", type=Path, default=SHARED / "vocab/bert-base-uncased", help="a tokenizer's folder")
     return parser.parse_args(words)
-
-
-def say(line: str) -> None:
-    """Progress goes to stderr: stdout has the figures alone."""
-    print(line, file=sys.stderr, flush=True)
 
 
 def run(options: argparse.Namespace, warning: str | None) -> int:
@@ -110,7 +84,9 @@ def run(options: argparse.Namespace, warning: str | None) -> int:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="bertie-benchmark-")))
         instances = make_instances(options.data, folder, tokenizer, NUM_ROWS, LENGTH)
         instances.write(folder / "instances.npz")
-        workers = stack.enter_context(started(options, folder))
+        own, peer = Path(sys.executable), peers_python(options.peers_python)
+        modules = {PEER: ("pretrain_trainer", peer), OURS: ("pretrain_bertie", own), PEAK: ("gemm", own)}
+        workers = stack.enter_context(started(modules, options.threads, folder))
         results = {
             name: compare(name, ROWS[name], workers, tokenizer, instances, folder, options.rounds)
             for name in options.only
@@ -130,26 +106,6 @@ def run(options: argparse.Namespace, warning: str | None) -> int:
         options.json.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
     broken = [bar for result in results.values() for bar in result["bars"] if not bar["holds"]]
     return 1 if options.strict and broken else 0
-
-
-@contextlib.contextmanager
-def started(options: argparse.Namespace, folder: Path) -> Iterator[dict[str, Worker]]:
-    """One worker a contender, all with the same environment, all stopped."""
-    environment = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS"), str(options.threads))
-    environment |= {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1"}
-    peer = peers_python(options.peers_python)
-    own = Path(sys.executable)
-    modules = {PEER: ("pretrain_trainer", peer), OURS: ("pretrain_bertie", own), PEAK: ("gemm", own)}
-    workers: dict[str, Worker] = {}
-    try:
-        for name, (module, python) in modules.items():
-            say(f"starting {name}")
-            log = folder / f"{module}.log"
-            workers[name] = Worker(name, python, f"benchmarks.contenders.{module}", environment, log)
-        yield workers
-    finally:
-        for worker in workers.values():
-            worker.close()
 
 
 def recipe_of(row: Row, vocab_size: int) -> Recipe:

@@ -1,12 +1,11 @@
 """The instances of the pre-training benchmark: real text enters, masked sentence pairs leave in one file for all."""
 
-import gzip
-from itertools import islice
 from pathlib import Path
 
 import numpy as np
 
 from benchmarks.contenders.instances import Instances
+from benchmarks.texts import write_articles
 from bertie.batch import Places, Sample
 from bertie.data.build import build_corpus
 from bertie.data.corpus import Corpus
@@ -24,12 +23,8 @@ NUM_DOCUMENTS = 600  # enough that a random partner is another document's
 
 def make_instances(data: Path, folder: Path, tokenizer: Tokenizer, num_rows: int, length: int) -> Instances:
     """MLM and NSP at the paper's rates, over articles of en_wiki."""
-    source = data / "en_wiki.jsonl.gz"
-    if not source.exists():
-        raise UserError("the benchmark's text is missing", where=str(source), hint="give its folder with --data")
     articles = folder / "articles.jsonl"
-    with gzip.open(source, "rt", encoding="utf-8") as lines:
-        articles.write_text("".join(islice(lines, NUM_DOCUMENTS)), encoding="utf-8")
+    write_articles(data, NUM_DOCUMENTS, articles)
     build_corpus(folder / "corpus", [str(articles)], tokenizer, num_workers=1)
     corpus = Corpus.open(folder / "corpus", tokenizer)
     recipe = bert(SIZES["tiny"], tokenizer.size)

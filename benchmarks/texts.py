@@ -49,6 +49,12 @@ def _wiki(data: Path) -> Iterator[str]:
             yield from (paragraph for paragraph in json.loads(line)["text"].split("\n") if paragraph.strip())
 
 
+def write_articles(data: Path, num_articles: int, out: Path) -> None:
+    """The first articles of en_wiki, as JSON lines."""
+    with gzip.open(_existing(data / "en_wiki.jsonl.gz"), "rt", encoding="utf-8") as stream:
+        out.write_text("".join(itertools.islice(stream, num_articles)), encoding="utf-8")
+
+
 def _existing(file: Path) -> Path:
     if not file.is_file():
         raise InputError(

@@ -16,7 +16,7 @@ PACKAGE = ROOT / "src" / "bertie"
 # The way of the data. A floor may import itself and the floors before it. "bertie" is the package's own __init__,
 # which may import anything.
 FLOORS = (
-    *("errors", "spec", "batch", "progress", "machine"),
+    *("errors", "memory", "spec", "batch", "progress", "machine"),
     *("text", "data", "nn", "objectives", "tasks", "models", "train", "compress", "search", "inspection", "serve"),
     *("bertie", "cli", "__main__"),
 )

@@ -1,24 +1,16 @@
 """`bertie corpus freeze`: samples with their masks, made once and written, as often as the duplicate factor says."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import typer
 
-from bertie.batch import Sample
 from bertie.cli.choices import check, choose_recipe
 from bertie.cli.corpus_opening import open_corpus
-from bertie.data.frozen_corpus import SAMPLES, is_frozen, is_writable, write_frozen_corpus
-from bertie.data.samples.building import build_samples
-from bertie.data.samples.frame import Frame
-from bertie.data.samples.source import Documents, Samples, generator
+from bertie.data.frozen_corpus import SAMPLES, is_frozen, is_writable
 from bertie.errors import SpecError
 from bertie.models.variant import MASKS, SENTENCES, vary
-from bertie.progress import progress_line
 from bertie.text.vocab.output import check_parent
-from bertie.train.held_out import hold_out
-from bertie.train.instances import Corruption, sample_shape, vocabulary_of
-from bertie.train.run_data import objectives_frozen
+from bertie.train.freezing import freeze_corpus
 
 
 def freeze(
@@ -49,41 +41,9 @@ def freeze(
     corpus, used = open_corpus(folder, tokenizer)
     small = choose_recipe(recipe, "tiny", used.size)
     chosen = vary(small, mask=mask, mask_rate=mask_rate, sentences=sentences)
-    shape, frame = sample_shape(chosen, length), Frame.of(used)
-    learned: Documents = corpus
-    measured = None
-    if held_out:
-        learned, held = hold_out(corpus, held_out)
-        measured = build_samples(shape, held, frame)
-    samples = build_samples(shape, learned, frame)
-    corruption = Corruption(chosen.objectives, vocabulary_of(used))
-    about = {
-        "recipe": recipe,
-        "objectives": list(objectives_frozen(chosen).values()),
-        "samples": shape.model_dump(),
-        "duplicate_factor": duplicate_factor,
-        "held_out": held_out,
-        "seed": seed,
-        "corpus": corpus.digest,
-        "tokenizer": used.digest,
-    }
-    total = samples.num_samples * duplicate_factor
-    with progress_line("Freezing", total, "samples") as advance:
-
-        def told() -> Iterator[Sample]:
-            for sample in masked_samples(samples, corruption, duplicate_factor, seed):
-                yield sample
-                advance(1)
-
-        # What is measured on is the same for every run, so its masks do not depend on the seed.
-        held_samples = None if measured is None else masked_samples(measured, corruption, 1, seed=0)
-        write_frozen_corpus(out, told(), held_samples, used, max(used.size, samples.longest), about)
+    num_samples = freeze_corpus(
+        out, corpus, used, chosen, length=length, duplicate_factor=duplicate_factor, held_out=held_out, seed=seed
+    )
     size = sum(file.stat().st_size for file in out.glob("*.arrow"))
-    typer.echo(f"{out}: {total:,} samples ({samples.num_samples:,} x {duplicate_factor}), {size / 1e6:,.1f} MB")
-
-
-def masked_samples(samples: Samples, corruption: Corruption, duplicate_factor: int, seed: int) -> Iterator[Sample]:
-    """Duplicate d of a sample is what epoch d of training would have seen."""
-    for epoch in range(duplicate_factor):
-        for index in range(samples.num_samples):
-            yield corruption(samples.sample(seed, epoch, index), generator(seed, epoch, index, "corrupt"))
+    total = num_samples * duplicate_factor
+    typer.echo(f"{out}: {total:,} samples ({num_samples:,} x {duplicate_factor}), {size / 1e6:,.1f} MB")

@@ -15,8 +15,8 @@ import torch
 from torch import Tensor
 
 from bertie.batch import Batch
-from bertie.data.build.memory import release_memory
 from bertie.errors import UserError
+from bertie.memory import release_memory
 from bertie.models.model import Model
 from bertie.objectives.report import LossReport
 from bertie.train.distribution import ALONE, Ranks

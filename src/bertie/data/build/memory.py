@@ -1,12 +1,11 @@
 """What several workers keep for later adds up: caches are bounded, and freed memory goes back to the system."""
 
-import ctypes
 import importlib
 import os
-from collections.abc import Callable
-from functools import cache
 
 import pyarrow as pa
+
+from bertie.memory import release_memory
 
 CACHED_WORDS = 1 << 15  # of the native tokenizer; it would keep a million of each kind
 
@@ -21,16 +20,7 @@ def bound_caches() -> None:
         return
 
 
-@cache
-def _trim() -> Callable[[int], int] | None:
-    try:
-        trim: Callable[[int], int] = ctypes.CDLL(None).malloc_trim
-    except (OSError, AttributeError, TypeError):  # another C library than GNU's: it keeps what it likes
-        return None
-    return trim
-
-
-def release_memory() -> None:
+def release_all() -> None:
+    """Arrow's freed memory, too."""
     pa.default_memory_pool().release_unused()
-    if (trim := _trim()) is not None:
-        trim(0)
+    release_memory()

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from bertie.data.build.journal import INPUT, WRONG, Journal
-from bertie.data.build.memory import release_memory
+from bertie.data.build.memory import release_all
 from bertie.data.build.merging import merge, move_kept
 from bertie.data.build.options import BuildOptions, Setup
 from bertie.data.build.parts import Work, num_parts, works
@@ -179,7 +179,7 @@ class _Run:
         save_tools(journal.folder, self.tokenizer, self.options)
         options = with_copy(self.options, journal.folder)
         setup = Setup(self.folder, int(begin["number"]), journal.folder / FOLDER, options)
-        release_memory()
+        release_all()
         pool.limit(num_parts(self.slices))
         numbers: dict[str, int] = {}
         if options.compares:
@@ -233,7 +233,7 @@ class _Run:
         self._map(SIGN, partial(sign, setup), journal, pool)
         parts = [part for part, _ in journal.finished(SIGN)]
         merge(setup, parts, old, journal, lambda what: self.progress(Step(f"search for {what}", 0, None, 0.0)))
-        release_memory()
+        release_all()
         return {part: number for number, part in enumerate(parts)}
 
     def _map(self, stage: str, function: Callable[[Work], dict[str, Any]], journal: Journal, pool: Pool) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from bertie.data.build.memory import release_memory
+from bertie.data.build.memory import release_all
 from bertie.data.build.options import BuildOptions, Setup
 from bertie.data.build.parts import Work
 from bertie.data.build.repeats import HASHES, PLACES, WHOLE
@@ -42,7 +42,7 @@ def sign(setup: Setup, work: Work) -> dict[str, int]:
         if text:
             signer.add(number, text)
     signer.write(setup, work.key)
-    release_memory()
+    release_all()
     return {"documents": num_documents, "bytes": num_bytes}
 
 

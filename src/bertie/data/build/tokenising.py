@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from bertie.data.build.memory import release_memory
+from bertie.data.build.memory import release_all
 from bertie.data.build.options import Setup
 from bertie.data.build.parts import Work
 from bertie.data.build.repeats import REASONS, WHOLE, DropLog
@@ -42,7 +42,7 @@ def tokenise(setup: Setup, numbers: Mapping[str, int], work: Work) -> dict[str, 
     entry = write_shard(path, writer.blocks(work, drops), tools.tokenizer.size)
     if not entry.num_documents:
         path.unlink()
-    release_memory()
+    release_all()
     counts = {**writer.counts, **{f"cleaning: {key}": number for key, number in writer.cleaner.counts.items()}}
     return {
         "shard": entry.model_dump() if entry.num_documents else None,
@@ -73,7 +73,7 @@ def load_tools(setup: Setup) -> Tools:
     language = None if setup.options.language == "auto" else setup.options.language
     segmenter = load_segmenter(setup.options.segmenter, setup.options.dictionary)
     tools = Tools(tokenizer, segmenter, language)
-    release_memory()
+    release_all()
     return tools
 
 

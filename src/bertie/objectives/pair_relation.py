@@ -1,0 +1,37 @@
+"""What two stretches of a sample are to each other, told from the pooled state: the common part of such objectives."""
+
+from collections.abc import Mapping
+
+import torch.nn.functional as F
+from torch import nn
+
+from bertie.batch import Batch
+from bertie.data.shapes import Pairs
+from bertie.nn.encoder import Encoder, EncoderSpec
+from bertie.nn.heads import Classifier
+from bertie.nn.initial import initialised
+from bertie.objectives.objective import Objective, Vocabulary
+from bertie.objectives.report import Figure, LossReport
+
+
+class PairRelation(Objective):
+    """The sample's own label `partner`, 0 or 1, is the target. Figures have the name of the kind."""
+
+    samples: Pairs = Pairs()
+
+    def build(self, encoder: EncoderSpec, vocabulary: Vocabulary) -> Classifier:
+        return initialised(Classifier(encoder.width, 2), encoder.initial_std)
+
+    def counts(self, batch: Batch) -> Mapping[str, int]:
+        return {self._name: len(batch.tensor("partner"))}
+
+    def loss(self, owned: nn.Module, encoder: Encoder, batch: Batch) -> LossReport:
+        logits = owned(encoder.pool(encoder(batch).states))
+        targets = batch.tensor("partner")
+        losses = F.cross_entropy(logits, targets, reduction="none")
+        correct = (logits.detach().argmax(-1) == targets).float()
+        return LossReport({self._name: Figure.over(losses)}, {f"{self._name}_accuracy": Figure.over(correct)})
+
+    @property
+    def _name(self) -> str:
+        return self.kind.replace("-", "_")
