@@ -13,7 +13,7 @@ from benchmarks.load import load_warning
 from benchmarks.lock import only_one
 
 from bertie.errors import UserError
-from experiments import ablations, against_trainer, chinese
+from experiments import ablations, against_trainer, chinese, descendants
 from experiments.cell import Cell, in_order
 from experiments.experiment import Experiment, Setting
 from experiments.report import rows_of, table, write_report
@@ -24,6 +24,7 @@ EXPERIMENTS: dict[str, Experiment] = {
     "ablations": ablations.EXPERIMENT,
     "against_trainer": against_trainer.EXPERIMENT,
     "chinese": chinese.EXPERIMENT,
+    "descendants": descendants.EXPERIMENT,
 }
 
 

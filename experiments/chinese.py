@@ -6,7 +6,7 @@ from experiments.cell import Cell
 from experiments.experiment import Column, Curves, Experiment, Setting
 from experiments.pretraining import CHINESE, corpus, pretrain, read_run
 
-MINUTES, STEPS_PER_MINUTE = 20, 100
+MINUTES, STEPS_PER_MINUTE = 20, 90
 
 
 def cells(setting: Setting) -> Sequence[Cell]:
@@ -14,7 +14,7 @@ def cells(setting: Setting) -> Sequence[Cell]:
     return [
         Cell(
             "MINI, whole-word masks",
-            [pretrain("mini", minutes, seed, STEPS_PER_MINUTE, ("--mask", "whole-word"))],
+            [pretrain("mini", minutes, seed, STEPS_PER_MINUTE, ("--mask", "whole-word"), by_clock=False)],
             lambda folder: read_run(folder / "run"),
             seed=seed,
             needs={"corpus": prepared},
@@ -25,7 +25,7 @@ def cells(setting: Setting) -> Sequence[Cell]:
 
 
 EXPERIMENT = Experiment(
-    about="MINI on Chinese Wikipedia with its own vocabulary and whole-word masks",
+    about="MINI on Chinese Wikipedia with its own vocabulary and whole-word masks, as long as 20 minutes allow",
     cells=cells,
     columns=(
         Column("held-out MLM loss", "masked_lm"),

@@ -27,12 +27,24 @@ def corpus(setting: Setting, file: str) -> Cell:
     return Cell(f"corpus of {stem(file)}", [build], nothing, needs=needs, inputs=text, minutes=0.5)
 
 
-def pretrain(size: str, minutes: float, seed: int, steps_per_minute: float, flags: Sequence[str] = ()) -> Command:
-    """A run by the clock, from the need `corpus` into `{folder}/run`; `steps_per_minute` spaces the evaluations."""
-    eval_every = max(5, round(minutes * steps_per_minute / EVALUATIONS))
-    words = ["pretrain", "--recipe", "bert", "--size", size, "--corpus", "{corpus}", "--out", "{folder}/run"]
-    budget = ["--time", f"{round(minutes * 60)}s", "--seed", seed, "--eval-every", eval_every]
-    return bertie(*words, *budget, "--save-every", 3 * eval_every, *flags)
+def pretrain(
+    size: str,
+    minutes: float,
+    seed: int,
+    steps_per_minute: float,
+    flags: Sequence[str] = (),
+    *,
+    recipe: str = "bert",
+    by_clock: bool = True,
+) -> Command:
+    """A run from the need `corpus` into `{folder}/run`. By the clock `steps_per_minute` spaces the evaluations; else it
+    says how many steps there are, so that the result does not depend on what else the machine does."""
+    num_steps = max(1, round(minutes * steps_per_minute))
+    eval_every = max(5, num_steps // EVALUATIONS)
+    words = ["pretrain", "--recipe", recipe, "--size", size, "--corpus", "{corpus}", "--out", "{folder}/run"]
+    budget = ["--time", f"{round(minutes * 60)}s"] if by_clock else ["--steps", num_steps]
+    regular = ["--seed", seed, "--eval-every", eval_every, "--save-every", 3 * eval_every]
+    return bertie(*words, *budget, *regular, *flags)
 
 
 def read_run(run: Path) -> Result:

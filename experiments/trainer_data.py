@@ -5,11 +5,10 @@ seed; `train.npz`, the rows of its steps, masked, one step after another; `held-
 """
 
 import argparse
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-import numpy as np
-from benchmarks.contenders.instances import Instances
+from benchmarks.contenders.instances import Instance, write_instances
 
 from bertie.batch import Batch
 from bertie.cli.choices import choose_recipe
@@ -42,8 +41,8 @@ def write(folder: Path, out: Path, size: str, seed: int, num_tokens: int) -> Non
     assert data.evaluation is not None
     out.mkdir(parents=True, exist_ok=True)
     Pretrained(Model.new(recipe, seed), tokenizer).save(out / MODEL)
-    flat(data.evaluation.batches).write(out / HELD_OUT)
-    flat(list(learned(data, num_tokens))).write(out / TRAIN)
+    write_instances(out / HELD_OUT, rows_of(data.evaluation.batches))
+    write_instances(out / TRAIN, rows_of(learned(data, num_tokens)))
 
 
 def learned(data: RunData, num_tokens: int) -> Iterator[Batch]:
@@ -55,16 +54,17 @@ def learned(data: RunData, num_tokens: int) -> Iterator[Batch]:
         place = data.course.after(place)
 
 
-def flat(batches: Sequence[Batch]) -> Instances:
-    """The rows of all batches in one."""
-    columns: list[tuple[np.ndarray, ...]] = []
+def rows_of(batches: Iterable[Batch]) -> list[Instance]:
+    """All rows, each for itself."""
+    rows: list[Instance] = []
     for batch in batches:
         tokens, masked = batch.ragged("tokens"), batch.ragged("masked")
-        places = masked.values - tokens.starts[tokens.row_ids[masked.values]]
-        parts = (tokens.lengths, tokens.values, batch.tensor("segments"), batch.tensor("partner"))
-        rest = (masked.lengths, places, batch.tensor("masked_targets"))
-        columns.append(tuple(part.numpy() for part in (*parts, *rest)))
-    return Instances(*(np.concatenate(column) for column in zip(*columns, strict=True)))
+        places = masked.with_values(masked.values - tokens.starts[tokens.row_ids[masked.values]])
+        ragged = {name: batch.ragged(name) for name in ("tokens", "segments", "masked_targets")} | {"masked": places}
+        columns = {name: [row.numpy() for row in field.rows()] for name, field in ragged.items()}
+        columns["partner"] = list(batch.tensor("partner").numpy())
+        rows += [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+    return rows
 
 
 if __name__ == "__main__":

@@ -119,3 +119,52 @@ def test_heads_that_do_not_divide_the_width_are_refused() -> None:
 def test_incomplete_embeddings_are_refused(fields: dict[str, Any]) -> None:
     with pytest.raises(SpecError, match="tables"):
         EmbeddingsSpec.parse(fields)
+
+
+class Frame(Spec):
+    circle: Circle = Circle(radius=1)
+    square: Square = Square()
+    colour: str = "black"
+
+
+class Wall(Spec):
+    left: Frame = Frame()
+    right: Frame | None = None
+
+
+def test_fields_at_any_depth_are_changed_and_the_rest_stays() -> None:
+    wall = Wall(right=Frame(colour="red"))
+    changed = wall.changed({"left.circle.radius": 3, "right.colour": "blue"})
+    assert changed == Wall(left=Frame(circle=Circle(radius=3)), right=Frame(colour="blue"))
+    assert wall == Wall(right=Frame(colour="red"))
+
+
+def test_two_fields_below_one_parent_are_both_changed() -> None:
+    changes = {"left.circle.radius": 3, "left.square.side": 4, "left.colour": "red", "right": None}
+    expected = Frame(circle=Circle(radius=3), square=Square(side=4), colour="red")
+    assert Wall(right=Frame()).changed(changes) == Wall(left=expected)
+
+
+def test_no_changes_give_an_equal_value() -> None:
+    assert Wall().changed({}) == Wall()
+
+
+def test_a_whole_part_may_be_put_in_place() -> None:
+    assert Wall().changed({"left.circle": Circle(radius=9)}).left.circle.radius == 9
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("colour", "Wall: colour: extra inputs are not permitted"),
+        ("left.radius", "Frame: radius: extra inputs are not permitted"),
+        ("left.oval.radius", "Frame: oval: has no fields that could be changed"),
+        ("centre.colour", "Wall: centre: has no fields that could be changed"),
+        ("right.colour", "Wall: right: has no fields that could be changed"),
+        ("left.colour.red", "Frame: colour: has no fields that could be changed"),
+        ("left.circle.radius", "Circle: radius: input should be greater than 0"),
+    ],
+)
+def test_a_change_that_cannot_be_is_an_error_that_names_the_field(name: str, told: str) -> None:
+    with pytest.raises(SpecError, match=told):
+        Wall().changed({name: -1})

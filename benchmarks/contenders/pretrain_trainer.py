@@ -1,51 +1,85 @@
 """The `transformers` Trainer trains: a model folder and instances enter with each request, seconds and tokens leave."""
 
+import json
 import os
 import tempfile
 import time
 from collections.abc import Callable
-from functools import cache
+from dataclasses import dataclass
+from functools import cache, partial
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 from torch.nn.utils.rnn import pad_sequence
-from transformers import BertForPreTraining, Trainer, TrainerCallback, TrainingArguments
+from transformers import (
+    AlbertForPreTraining,
+    BertForPreTraining,
+    ModernBertForMaskedLM,
+    RobertaForMaskedLM,
+    Trainer,
+    TrainerCallback,
+    TrainingArguments,
+)
 
-from benchmarks.contenders.instances import Instances
+from benchmarks.contenders.instances import read_instances
+from benchmarks.contenders.joint_electra import IGNORED, JointElectra
 from benchmarks.contenders.protocol import Answer, answer_requests
 
-IGNORED = -100
+Tensors = dict[str, torch.Tensor]
+
+
+@dataclass(frozen=True)
+class Family:
+    """How a family is opened for training, and what it calls the relation of two stretches."""
+
+    open: Callable[[str], Any]
+    relation: str = ""
+
+
+# Without `sparse_prediction` the head would run on all tokens: it is the one family that can do better.
+FAMILIES = {
+    "bert": Family(BertForPreTraining.from_pretrained, "next_sentence_label"),
+    "roberta": Family(RobertaForMaskedLM.from_pretrained),
+    "albert": Family(AlbertForPreTraining.from_pretrained, "sentence_order_label"),
+    "electra": Family(JointElectra.from_pretrained),
+    "modernbert": Family(partial(ModernBertForMaskedLM.from_pretrained, sparse_prediction=True)),
+}
+
+
+def family_of(folder: str) -> Family:
+    config = json.loads((Path(folder) / "config.json").read_text(encoding="utf-8"))
+    return FAMILIES[config["model_type"]]
 
 
 @cache
-def rows_of(path: str) -> list[dict[str, torch.Tensor]]:
+def rows_of(path: str, relation: str) -> list[Tensors]:
     rows = []
-    for row in Instances.read(path).rows():
+    for row in read_instances(path):
         labels = np.full(len(row["tokens"]), IGNORED)
-        labels[row["masked"]] = row["targets"]
-        arrays = {"input_ids": row["tokens"], "token_type_ids": row["segments"], "labels": labels}
+        labels[row["masked"]] = row["masked_targets"]
+        arrays = {"input_ids": row.get("gaps", row["tokens"]), "labels": labels}
+        arrays |= {"token_type_ids": row["segments"]} if "segments" in row else {}
         tensors = {name: torch.from_numpy(array) for name, array in arrays.items()}
-        rows.append({**tensors, "next_sentence_label": torch.tensor(int(row["partner"]))})
+        rows.append(tensors | ({relation: torch.tensor(int(row["partner"]))} if relation else {}))
     return rows
 
 
-def collate(rows: list[dict[str, torch.Tensor]]) -> dict[str, torch.Tensor]:
+def collate(rows: list[Tensors], pad: int = 0) -> Tensors:
     """Padded to the longest row."""
-    ends = {"input_ids": 0, "token_type_ids": 0, "labels": IGNORED}
-    batch = {
-        name: pad_sequence([row[name] for row in rows], batch_first=True, padding_value=end)
-        for name, end in ends.items()
-    }
+    ends = {"input_ids": pad, "labels": IGNORED}
+    batch = {name: torch.stack([row[name] for row in rows]) for name in rows[0] if not rows[0][name].ndim}
+    for name in rows[0].keys() - batch.keys():
+        batch[name] = pad_sequence([row[name] for row in rows], batch_first=True, padding_value=ends.get(name, 0))
     mask = pad_sequence([torch.ones_like(row["input_ids"]) for row in rows], batch_first=True)
-    labels = torch.stack([row["next_sentence_label"] for row in rows])
-    return {**batch, "attention_mask": mask, "next_sentence_label": labels}
+    return {**batch, "attention_mask": mask}
 
 
 @cache
-def opened(folder: str) -> BertForPreTraining:
-    return BertForPreTraining.from_pretrained(folder)
+def opened(folder: str) -> Any:
+    return family_of(folder).open(folder)
 
 
 class Clock(TrainerCallback):
@@ -58,16 +92,16 @@ class Clock(TrainerCallback):
         self.times.append(time.perf_counter())
 
 
-class Taken(torch.utils.data.Dataset[dict[str, torch.Tensor]]):
+class Taken(torch.utils.data.Dataset[Tensors]):
     """In the order of the file, as often as it takes."""
 
-    def __init__(self, rows: list[dict[str, torch.Tensor]], size: int):
+    def __init__(self, rows: list[Tensors], size: int):
         self.rows, self.size = rows, size
 
     def __len__(self) -> int:
         return self.size
 
-    def __getitem__(self, number: int) -> dict[str, torch.Tensor]:
+    def __getitem__(self, number: int) -> Tensors:
         return self.rows[number % len(self.rows)]
 
 
@@ -80,11 +114,11 @@ class InOrder(Trainer):
 
 
 def answer(request: Answer) -> Answer:
-    model, rows = opened(request["model"]), rows_of(request["instances"])
+    model = opened(request["model"])
+    rows = rows_of(request["instances"], family_of(request["model"]).relation)
+    collated = partial(collate, pad=model.config.pad_token_id or 0)
     if "check" in request:
-        model.eval()
-        with torch.no_grad():
-            return {"loss": float(model(**collate(rows[: request["check"]])).loss)}
+        return {"loss": checked_loss(model, collated(rows[: request["check"]]))}
     size, num_steps = request["settings"]["rows"], request["steps"] + 1
     clock = Clock()
     with tempfile.TemporaryDirectory() as folder:
@@ -103,9 +137,17 @@ def answer(request: Answer) -> Answer:
             disable_tqdm=True,
         )
         given = Taken(rows, size * num_steps)
-        InOrder(model=model, args=options, train_dataset=given, data_collator=collate, callbacks=[clock]).train()
+        InOrder(model=model, args=options, train_dataset=given, data_collator=collated, callbacks=[clock]).train()
     lengths = [len(given[number]["input_ids"]) for number in range(size, size * num_steps)]
     return {"seconds": clock.times[-1] - clock.times[0], "tokens": sum(lengths)}
+
+
+@torch.no_grad()
+def checked_loss(model: Any, batch: Tensors) -> float:
+    """Where the model would draw, all draws are the vocabulary's first token."""
+    draws = isinstance(model, JointElectra)
+    drawn = {"drawn": torch.zeros_like(batch["labels"][batch["labels"] != IGNORED])} if draws else {}
+    return float(model.eval()(**batch, **drawn)["loss"])
 
 
 def make() -> tuple[dict[str, str], Callable[[Answer], Answer]]:

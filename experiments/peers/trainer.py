@@ -15,7 +15,7 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
-from benchmarks.contenders.pretrain_trainer import IGNORED, collate, rows_of
+from benchmarks.contenders.pretrain_trainer import FAMILIES, IGNORED, collate, rows_of
 from transformers import BertForPreTraining, Trainer, TrainerCallback, TrainingArguments
 
 ROWS = 32  # of a batch: as many tokens as bertie's, if all were full
@@ -106,7 +106,8 @@ def measure(model: torch.nn.Module, rows: Sequence[Row]) -> dict[str, float]:
 
 
 def train(data: Path, minutes: float, whole: float, eval_every: int, seed: int) -> dict[str, Any]:
-    rows, held_out = rows_of(str(data / "train.npz")), rows_of(str(data / "held-out.npz"))
+    label = FAMILIES["bert"].relation
+    rows, held_out = rows_of(str(data / "train.npz"), label), rows_of(str(data / "held-out.npz"), label)
     clock = Clock(minutes * 60, whole * 60)
     measuring = Measuring(clock, held_out, eval_every)
     with tempfile.TemporaryDirectory() as folder:

@@ -4,6 +4,7 @@ A choice between kinds is a union discriminated by `kind`. To extend the house f
 field your own type, and hand that spec to `bertie.load`: nothing registers itself.
 """
 
+from collections.abc import Mapping
 from typing import Any, Self
 
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -19,6 +20,24 @@ class Spec(BaseModel):
     def replace(self, **changes: Any) -> Self:
         """A copy with some fields replaced, validated again."""
         return self.parse({**dict(self), **changes})
+
+    def changed(self, changes: Mapping[str, Any]) -> Self:
+        """A copy with fields replaced at any depth: `recipe.changed({"encoder.embeddings.factor": 128})`."""
+        inner: dict[str, dict[str, Any]] = {}
+        own: dict[str, Any] = {}
+        for name, value in changes.items():
+            first, dot, rest = name.partition(".")
+            if dot:
+                inner.setdefault(first, {})[rest] = value
+            else:
+                own[first] = value
+        return self.replace(**own, **{name: self._part(name).changed(deeper) for name, deeper in inner.items()})
+
+    def _part(self, name: str) -> "Spec":
+        part = getattr(self, name, None)
+        if not isinstance(part, Spec):
+            raise SpecError(f"{name}: has no fields that could be changed", where=type(self).__name__)
+        return part
 
     @classmethod
     def parse(cls, fields: dict[str, Any], where: str | None = None) -> Self:

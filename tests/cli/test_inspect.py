@@ -1,4 +1,4 @@
-"""`bertie inspect params`, `bertie recipes` and `bertie fill` as a user types them."""
+"""`bertie inspect params` as a user types it."""
 
 import json
 from collections.abc import Callable
@@ -43,9 +43,3 @@ def test_wrong_choices(run_bertie: Run, arguments: list[str], message: str) -> N
     done = run_bertie("inspect", "params", *arguments)
     assert done.returncode == 2
     assert message in done.stderr
-
-
-def test_recipes_lists_every_recipe_and_size(run_bertie: Run) -> None:
-    counts = json.loads(run_bertie("recipes", "--json").stdout)
-    assert counts["bert"]["base"] == 109_482_240
-    assert list(counts["bert"]) == list(SIZES)

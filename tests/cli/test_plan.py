@@ -12,6 +12,11 @@ from bertie.data.corpus import write_shards
 from bertie.data.shards import CorpusDocument
 from bertie.inspection import plan as planning
 from bertie.inspection.trial import try_run
+from bertie.models.model import Model
+from bertie.models.pretrained import Pretrained
+from bertie.models.recipe import SIZES
+from bertie.models.recipes import bert
+from bertie.text.tokenizer import load_tokenizer
 from bertie.text.vocabulary import wordpiece_tokenizer
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
@@ -48,6 +53,22 @@ def test_a_plan_is_told_with_its_smaller_sizes(run_bertie: Run, corpus: Path, tm
     assert sizes[0]["num_parameters"] > sizes[1]["num_parameters"]
     assert sizes[0]["flops_per_token"] > sizes[1]["flops_per_token"]
     assert sizes[0]["total_seconds"] == pytest.approx(sum(sizes[0]["seconds"].values()))
+
+
+def test_students_and_parallel_text_are_planned(run_bertie: Run, corpus: Path, tmp_path: Path) -> None:
+    tokenizer = load_tokenizer(corpus / "tokenizer")
+    Pretrained(Model.new(bert(SIZES["tiny"], 25)), tokenizer).save(tmp_path / "teacher")
+    given = ["plan", *OPTIONS[2:], "--corpus", corpus, "--probe-seconds", 0.1, "--json"]
+    for wanted in (
+        ("--recipe", "distilbert", "--teacher", tmp_path / "teacher"),
+        ("--recipe", "xlm", "--translations", corpus),
+    ):
+        done = run_bertie(*given, *wanted)
+        assert done.returncode == 0, done.stderr
+        sizes = [json.loads(line) for line in done.stdout.splitlines()]
+        assert [one["size"] for one in sizes] == [None, "tiny"]
+    alone = run_bertie(*given, "--recipe", "distilbert")
+    assert (alone.returncode, "--teacher" in alone.stderr) == (2, True)
 
 
 def test_mistakes_are_those_of_pretrain(run_bertie: Run, corpus: Path) -> None:

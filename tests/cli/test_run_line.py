@@ -54,10 +54,12 @@ def test_evaluations_and_warnings_are_told(monkeypatch: pytest.MonkeyPatch) -> N
         monkeypatch,
         {"event": "evaluation", "step": 9, **figures},
         {"event": "warning", "step": 9, "what": "not better"},
+        {"event": "note", "step": 0, "what": "3 of 9 rows are cut"},
         {"event": "damaged", "step": 4, "checkpoint": "step-00000008: cannot be read"},
     )
     assert (
         "step 9, held out: loss 3.0000, masked lm accuracy 50.0%, perplexity 12.2, masked lm 2.5000 against" in printed
     )
     assert "step 9: not better" in printed
+    assert "\n3 of 9 rows are cut\n" in printed
     assert "is damaged and is passed over: step-00000008" in printed

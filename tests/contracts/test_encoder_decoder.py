@@ -19,8 +19,7 @@ from bertie.models.model import Model
 from bertie.models.recipe import Recipe
 from bertie.nn.attention import AttentionSpec, Memory
 from bertie.nn.encoder import Encoder, EncoderSpec
-from bertie.nn.heads import VocabularyHead
-from bertie.nn.initial import initialised
+from bertie.nn.heads import VocabularyHead, VocabularyHeadSpec
 from bertie.nn.stack import StackSpec
 from bertie.nn.visibility import Causal
 from bertie.objectives.objective import Objective, Vocabulary
@@ -70,10 +69,9 @@ class Translation(Objective):
 
     def build(self, encoder: EncoderSpec, vocabulary: Vocabulary) -> Decoder:
         decoder = encoder.replace(stack=self.decoder).build()
-        head = VocabularyHead(encoder.width, vocabulary.size, F.gelu, norm_eps=1e-12, tied=True)
-        return Decoder(decoder, initialised(head, encoder.initial_std))
+        return Decoder(decoder, VocabularyHeadSpec().build(encoder, vocabulary.size))
 
-    def ties(self) -> Mapping[str, str]:
+    def ties(self, encoder: EncoderSpec) -> Mapping[str, str]:
         table = "embeddings.tables.tokens.weight"
         return {f"decoder.{table}": table, "head.weight": table}
 

@@ -20,7 +20,7 @@ from bertie.data.shapes import Segments
 from bertie.models.model import Model
 from bertie.models.recipe import Recipe
 from bertie.nn.encoder import Encoder, EncoderSpec
-from bertie.nn.heads import Classifier, VocabularyHead
+from bertie.nn.heads import Classifier, VocabularyHead, VocabularyHeadSpec
 from bertie.nn.initial import initialised
 from bertie.nn.stack import StackSpec
 from bertie.nn.visibility import Window
@@ -57,11 +57,11 @@ class ReplacedTokens(Objective):
 
     def build(self, encoder: EncoderSpec, vocabulary: Vocabulary) -> Detector:
         generator = encoder.replace(stack=self.generator).build()
-        generator_head = VocabularyHead(encoder.width, vocabulary.size, F.gelu, norm_eps=1e-12, tied=True)
+        generator_head = VocabularyHeadSpec().build(encoder, vocabulary.size)
         head = initialised(Classifier(encoder.width, 1), encoder.initial_std)
-        return Detector(generator, initialised(generator_head, encoder.initial_std), head)
+        return Detector(generator, generator_head, head)
 
-    def ties(self) -> Mapping[str, str]:
+    def ties(self, encoder: EncoderSpec) -> Mapping[str, str]:
         table = "embeddings.tables.tokens.weight"
         return {f"generator.{table}": table, "generator_head.weight": table}
 

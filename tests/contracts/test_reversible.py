@@ -183,7 +183,7 @@ def test_recomputed_gradients_equal_those_of_kept_states() -> None:
 def test_a_block_gives_back_what_entered() -> None:
     model = new_model().double()
     states, layout = embed(model, draw_batch(model, RULE, 6, (5,)))
-    block = model.encoder.stack.blocks[0]
+    block = model.encoder.stack.get_submodule("blocks.0")
     assert isinstance(block, ReversibleBlock)
     entered = states.chunk(2, -1)
     first, second = block(*entered, layout)

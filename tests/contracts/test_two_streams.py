@@ -28,8 +28,7 @@ from bertie.data.shapes import Segments
 from bertie.models.model import Model
 from bertie.models.recipe import Recipe
 from bertie.nn.encoder import EncoderSpec
-from bertie.nn.heads import VocabularyHead
-from bertie.nn.initial import initialised
+from bertie.nn.heads import VocabularyHead, VocabularyHeadSpec
 from bertie.nn.layout import Layout, Side
 from bertie.nn.visibility import Permutation
 from bertie.objectives.objective import Objective, Vocabulary
@@ -43,10 +42,10 @@ RULE = repeats(NUM_WORDS, period=4, lengths=LENGTHS)
 class TwoStreams(nn.Module):
     """What the query stream starts from, and the head at its end."""
 
-    def __init__(self, width: int, vocab_size: int):
+    def __init__(self, width: int, head: VocabularyHead):
         super().__init__()
         self.start = nn.Parameter(torch.zeros(width))
-        self.head = VocabularyHead(width, vocab_size, F.gelu, norm_eps=1e-12, tied=True)
+        self.head = head
 
     def query_states(self, encoder: Any, batch: Batch) -> Tensor:
         """[T, H] of the query stream after the last block."""
@@ -74,9 +73,9 @@ class PermutationLM(Objective):
         return {**sample, "order": order, "predicted": Places("tokens", chosen), "predicted_targets": tokens[chosen]}
 
     def build(self, encoder: EncoderSpec, vocabulary: Vocabulary) -> TwoStreams:
-        return initialised(TwoStreams(encoder.width, vocabulary.size), encoder.initial_std)
+        return TwoStreams(encoder.width, VocabularyHeadSpec().build(encoder, vocabulary.size))
 
-    def ties(self) -> Mapping[str, str]:
+    def ties(self, encoder: EncoderSpec) -> Mapping[str, str]:
         return {"head.weight": "embeddings.tables.tokens.weight"}
 
     def loss(self, owned: nn.Module, encoder: nn.Module, batch: Batch) -> LossReport:

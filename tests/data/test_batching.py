@@ -32,7 +32,8 @@ class Corrupt:
 
 def make(make_corpus: Any, shape: Any, size: Any, chooser: Any) -> Batches:
     sizes = [40, 700, 90, 1500, 3, 260]
-    samples = build_samples(shape, make_corpus(sizes), Frame(1, 2), make_corpus(sizes[::-1], seed=1))
+    sides = [make_corpus(sizes), make_corpus(sizes[::-1], seed=1)]
+    samples = build_samples(shape, sides if isinstance(shape, Parallel) else sides[:1], Frame(1, 2))
     return Batches(samples, EpochPlan(samples, size, 11), 11, Corrupt(MaskedLM(choose=chooser)))
 
 

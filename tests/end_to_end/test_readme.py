@@ -43,6 +43,8 @@ def workplace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         f"Paris number {number} is the city of France. It rained on {number * 7} days.\n" for number in range(150)
     )
     (tmp_path / "articles.txt").write_text("\n".join(articles))
+    for language, line in {"english": "Paris number {} is the city.", "chinese": "巴黎 {} 是城市。"}.items():
+        (tmp_path / f"{language}.txt").write_text("".join(f"{line.format(number)}\n" for number in range(40)), "utf-8")
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -67,4 +69,6 @@ def test_shell_lines_run(workplace: Path, run_bertie: Callable[..., CompletedPro
         done = run_bertie(*arguments)
         assert done.returncode == 0, f"{line}\n{done.stderr}"
     assert (workplace / "my-run/model/model.safetensors").exists()
+    for out in ("my-student", "my-translations"):
+        assert (workplace / out / "model/model.safetensors").exists()
     assert np.load(workplace / "vectors.npy").shape == (3, SIZES["tiny"].width)

@@ -53,11 +53,11 @@ def test_the_peer_begins_where_bertie_begins(corpus: Path, tmp_path: Path) -> No
     assert data.evaluation is not None
     ours = data.evaluation(model)
     theirs = BertForPreTraining.from_pretrained(tmp_path / "model")
-    found = measure(theirs, rows_of(str(tmp_path / "held-out.npz")))
+    found = measure(theirs, rows_of(str(tmp_path / "held-out.npz"), "next_sentence_label"))
     assert found["masked_lm"] == pytest.approx(ours["masked_lm"], abs=1e-5)
     assert found["masked_lm_accuracy"] == pytest.approx(ours["masked_lm_accuracy"], abs=1e-6)
 
-    rows = rows_of(str(tmp_path / "train.npz"))
+    rows = rows_of(str(tmp_path / "train.npz"), "next_sentence_label")
     assert 6000 <= sum(len(row["input_ids"]) for row in rows) < 6000 + 2 * 4096
     batch = data.instances(data.beginning)[0]
     assert torch.equal(rows[0]["input_ids"], batch.ragged("tokens").rows()[0])

@@ -14,17 +14,23 @@ from bertie.inspection.costs import (
     activation_bytes,
     forward_flops,
     matrix_flops,
+    num_pairs,
     pace_at_peak,
+    rate_of,
     training_flops_per_token,
     training_memory,
 )
 from bertie.models.model import Model
 from bertie.models.recipe import SIZES, Recipe, Size
-from bertie.models.recipes import bert
+from bertie.models.recipes import RECIPES, bert, distilbert, modernbert, spanbert, twoway, xlnet
+from bertie.nn.heads import VocabularyHead
 from bertie.nn.scoring import DotProductSpec
+from bertie.nn.visibility import Causal, Following, Full, Visibility, Window
+from bertie.objectives.distillation import Student
 from bertie.objectives.masked_lm import MaskedLM
 from bertie.objectives.next_sentence import NextSentence
 from bertie.objectives.objective import Vocabulary
+from bertie.objectives.replaced_tokens import ReplacedTokens
 
 VOCAB = 50
 
@@ -32,12 +38,9 @@ VOCAB = 50
 def small_recipe(masked_only: bool = False) -> Recipe:
     """With the reference scorer, whose products torch's counter sees."""
     recipe = bert(Size(depth=3, width=16, num_heads=2), VOCAB)
-    block = recipe.encoder.stack.block
-    mixer = block.mixer.replace(scorer=DotProductSpec(fused=False))
-    stack = recipe.encoder.stack.replace(block=block.replace(mixer=mixer))
-    encoder = recipe.encoder.replace(stack=stack, pooler=None if masked_only else recipe.encoder.pooler)
     objectives = (MaskedLM(samples=Pairs()),) if masked_only else (MaskedLM(samples=Pairs()), NextSentence())
-    return recipe.replace(encoder=encoder, objectives=objectives)
+    changes = {"encoder.stack.block.mixer.scorer": DotProductSpec(fused=False), "objectives": objectives}
+    return recipe.changed({**changes, "encoder.pooler": None if masked_only else recipe.encoder.pooler})
 
 
 def draw_batch(model: Model, sizes: Sequence[int]) -> Batch:
@@ -68,7 +71,9 @@ def test_rows_pay_for_their_own_length() -> None:
     model = Model.new(small_recipe())
     batch, flops = draw_batch(model, [8, 24]), forward_flops(model)
     num_predictions = len(batch.tensor("masked_targets"))
-    assert flops.training_batch(batch) == flops.training(8 + 24, 8 * 8 + 24 * 24, num_predictions, 2)
+    pairs = flops.per_pair[Full()] * (8 * 8 + 24 * 24)
+    others = flops.per_token * (8 + 24) + flops.per_prediction * num_predictions + flops.per_row * 2
+    assert flops.training_batch(batch) == 3 * (pairs + others)
 
 
 def test_flops_of_a_token_by_hand() -> None:
@@ -118,3 +123,108 @@ def test_activations_are_what_autograd_keeps() -> None:
     least = 4 * depth * (length * (3 * width + 4 * width) + heads * length**2)
     assert least < activation_bytes(model, batch) < 8 * least
     assert torch.is_grad_enabled()
+
+
+# --- other systems
+
+
+def reference(recipe: Recipe) -> Recipe:
+    """The same with scorers whose products torch's counter sees."""
+
+    def slow(name: str) -> dict[str, object]:
+        return {f"{name}.block.mixer.scorer": DotProductSpec(fused=False)}
+
+    objectives = [
+        one.changed(slow("generator.stack")) if isinstance(one, ReplacedTokens) else one for one in recipe.objectives
+    ]
+    return recipe.changed({**slow("encoder.stack"), "objectives": tuple(objectives)})
+
+
+NARROW = Size(depth=2, width=16, num_heads=4)
+
+
+@pytest.mark.parametrize("name", ["albert", "electra"])
+def test_flops_of_descendants_are_those_that_torch_counts(name: str) -> None:
+    """One block in every layer, narrow tables; two encoders, one head for each token."""
+    model = Model.new(reference(RECIPES[name](NARROW, VOCAB)))
+    batch = draw_batch(model, [20, 20])
+    with FlopCounterMode(display=False) as counter:
+        model.loss(batch).loss().backward()
+    assert forward_flops(model).training_batch(batch) == counter.get_total_flops()
+
+
+def test_places_that_are_told_twice_are_counted_once() -> None:
+    model = Model.new(reference(spanbert(NARROW, VOCAB)))
+    batch = draw_batch(model, [20, 20])
+    flops = forward_flops(model)
+    num_masked, width = len(batch.tensor("masked")), 16
+    assert len(batch.tensor("span_targets")) <= num_masked
+    assert flops.per_prediction == 2 * (width**2 + VOCAB * width) + 2 * (3 * width**2 + width**2 + VOCAB * width)
+    assert flops.training_batch(batch) == flops.training([20, 20], num_masked)
+    assert rate_of(model.recipe) == 0.15
+
+
+def test_a_teacher_runs_forward_once() -> None:
+    student, teacher = Model.new(reference(distilbert(NARROW, VOCAB))), Model.new(small_recipe())
+    batch = draw_batch(student, [20, 20])
+    alone = forward_flops(student).training_batch(batch)
+    weights = training_flops_per_token(student, 20), 4 * sum(one.numel() for one in student.parameters())
+    head = student.heads["distillation"]
+    assert isinstance(head, Student)
+    teacher_head = teacher.heads["masked-lm"]
+    assert isinstance(teacher_head, VocabularyHead)
+    head.learn_from(teacher.encoder, teacher_head)
+    with FlopCounterMode(display=False) as counter:
+        student.loss(batch).loss().backward()
+    assert forward_flops(student).training_batch(batch) == counter.get_total_flops() > alone
+    assert training_flops_per_token(student, 20) > weights[0]
+    own = {id(one): one.numel() for part in (teacher.encoder, teacher_head) for one in part.parameters()}
+    memory = training_memory(student, batch)
+    assert memory.parameters == weights[1] + 4 * sum(own.values())
+    assert memory.gradients == weights[1], "a teacher learns nothing"
+
+
+def test_near_sight_costs_only_what_it_sees() -> None:
+    with torch.device("meta"):
+        model = Model(modernbert(Size(depth=3, width=16, num_heads=2), VOCAB))
+    flops = forward_flops(model)
+    near = Window(reach=64)
+    assert flops.per_pair == {Full(): 4 * 16, near: 2 * 4 * 16}
+    full = training_flops_per_token(model.recipe.changed({"encoder.stack.visibility": (Full(),)}), 1024)
+    saved = 3 * flops.per_pair[near] * (1024**2 - num_pairs(near, 1024)) / 1024
+    assert training_flops_per_token(model, 1024) == pytest.approx(full - saved)
+    assert num_pairs(near, 1024) == pytest.approx(1024 * 129, rel=0.04)
+
+
+@pytest.mark.parametrize(
+    "visibility",
+    [Full(), Causal(), Following(), Window(reach=0), Window(reach=2), Window(reach=3, dilation=2), Window(reach=50)],
+)
+def test_pairs_are_those_that_are_allowed(visibility: Visibility) -> None:
+    for size in range(1, 12):
+        positions = torch.arange(size)
+        allowed = visibility.allows({"positions": positions[:, None]}, {"positions": positions[None]})
+        assert num_pairs(visibility, size) == allowed.expand(size, size).sum()
+    assert num_pairs(visibility & Causal(), 10) <= num_pairs(visibility, 10)
+
+
+def test_two_directions_see_half_each() -> None:
+    with torch.device("meta"):
+        flops = forward_flops(Model(twoway(NARROW, VOCAB)))
+    assert flops.per_pair == {Causal(): 2 * 4 * 8, Following(): 2 * 4 * 8}
+
+
+def test_a_stream_of_queries_pays_for_what_is_predicted() -> None:
+    """Queries pass every layer; the others need not leave the last one. A score has a second product for distances."""
+    with torch.device("meta"):
+        flops = forward_flops(Model(xlnet(NARROW, VOCAB)))
+    square = 2 * 16**2
+    keys, queries = 2 * square, (2 + 8) * square
+    assert flops.per_token == 2 * keys + queries
+    assert flops.per_prediction == 2 * queries + 2 * VOCAB * 16
+    assert flops.per_pair == {Full(): 6 * 16}
+    assert flops.per_predicted_pair == 2 * 6 * 16
+    assert (
+        flops.forward([10, 10], 4)
+        == 20 * flops.per_token + 4 * (flops.per_prediction + 10 * flops.per_predicted_pair) + 200 * 6 * 16
+    )

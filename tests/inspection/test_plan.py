@@ -9,10 +9,13 @@ from bertie.data.corpus import Corpus, write_shards
 from bertie.data.course import Curriculum, Phase, Ramp
 from bertie.data.shards import CorpusDocument
 from bertie.inspection.costs import TrainingMemory
+from bertie.inspection.parameters import count_recipe
 from bertie.inspection.plan import plan_run, project, smaller_sizes
 from bertie.inspection.trial import StepCost, Trial, try_run
+from bertie.models.model import Model
+from bertie.models.pretrained import Pretrained
 from bertie.models.recipe import SIZES, Size
-from bertie.models.recipes import bert
+from bertie.models.recipes import bert, distilbert, electra
 from bertie.text.tokenizer import Tokenizer
 from bertie.text.vocabulary import wordpiece_tokenizer
 from bertie.train.budget import Steps, Time, Tokens
@@ -94,6 +97,17 @@ def test_smaller_sizes_are_smaller_and_have_the_same_objectives() -> None:
     assert smaller_sizes(recipe.replace(name="my own"), 128) == {}
 
 
+def test_what_fits_a_size_alone_is_that_of_the_smaller_one() -> None:
+    """A generator is cut to its size; a wish about masks holds for all."""
+    recipe = electra(SIZES["small"], 100)
+    found = smaller_sizes(recipe.replace(objectives=(recipe.objectives[0].replace(rate=0.4),)), 128)
+    assert list(found) == ["mini", "tiny"]
+    for name, one in found.items():
+        usual = electra(SIZES[name], 100).objectives[0]
+        assert one.objectives == (usual.replace(rate=0.4),)
+    assert list(smaller_sizes(distilbert(SIZES["small"], 100), 128)) == ["mini", "tiny"]
+
+
 def make_corpus(folder: Path) -> tuple[Corpus, Tokenizer]:
     pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *(f"w{number}" for number in range(20))]
     tokenizer = wordpiece_tokenizer(pieces)
@@ -136,6 +150,17 @@ def test_a_trial_measures_every_part(tmp_path: Path) -> None:
     assert trial.model_size > weights
     assert trial.peak_memory > trial.memory.total
     assert sorted(path.name for path in tmp_path.rglob("*")) == before, "nothing was written"
+
+
+def test_a_student_is_tried_with_its_teacher(tmp_path: Path) -> None:
+    corpus, tokenizer = make_corpus(tmp_path / "corpus")
+    size = Size(depth=2, width=16, num_heads=2)
+    teacher = Pretrained(Model.new(bert(size, 25)), tokenizer)
+    teacher.save(tmp_path / "teacher")
+    student = distilbert(size, 25)
+    trial = try_run(student, corpus, tokenizer, QUICK, 0.01, str(tmp_path / "teacher"))
+    assert trial.memory.parameters > 4 * (trial.num_parameters + count_recipe(teacher.recipe).without_biases)
+    assert trial.model_size < trial.memory.parameters, "the teacher is not saved"
 
 
 @pytest.mark.slow

@@ -2,7 +2,7 @@
 
 import pytest
 
-from bertie.inspection.quantities import bytes_told, duration_told, flops_told
+from bertie.inspection.quantities import bytes_told, count_told, duration_told, flops_told
 
 
 @pytest.mark.parametrize(
@@ -23,3 +23,8 @@ def test_times(seconds: float, told: str) -> None:
 def test_sizes_and_work() -> None:
     assert (bytes_told(999), bytes_told(45_100_000), bytes_told(2.5e9)) == ("999 bytes", "45.1 MB", "2.5 GB")
     assert (flops_told(27.1e6), flops_told(1.9e15)) == ("27.1 MFLOPs", "1.9 PFLOPs")
+
+
+@pytest.mark.parametrize(("count", "words"), [(514, "514"), (30_522, "30.5k"), (109_482_240, "109.5M")])
+def test_counts(count: int, words: str) -> None:
+    assert count_told(count) == words

@@ -61,7 +61,7 @@ def test_a_real_encoder_keeps_the_vectors_of_other_texts(minilm: Path, word_list
 @pytest.mark.parametrize("tied", [True, False])
 def test_every_table_of_the_vocabulary_grows(tied: bool) -> None:
     recipe = bert(SIZES["tiny"], vocab_size=10)
-    recipe = recipe.replace(objectives=(recipe.objectives[0].replace(tied=tied), *recipe.objectives[1:]))
+    recipe = recipe.replace(objectives=(recipe.objectives[0].changed({"head.tied": tied}), *recipe.objectives[1:]))
     model = Model.new(recipe, seed=1)
     torch.nn.init.normal_(model.heads["masked-lm"].get_parameter("bias"))
     names = vocabulary_parameters(recipe)

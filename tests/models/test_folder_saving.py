@@ -20,6 +20,7 @@ from bertie.models.recipe import Recipe, Size
 from bertie.models.recipes import bert
 from bertie.nn.encoder import Encoder, EncoderSpec
 from bertie.nn.feed_forward import Dense, DenseSpec
+from bertie.nn.heads import VocabularyHeadSpec
 from bertie.nn.residual import PreNormSpec
 from bertie.nn.stack import BlockSpec, StackSpec
 from bertie.nn.visibility import Causal
@@ -35,8 +36,7 @@ def states(model: Model, ids: list[int]) -> np.ndarray:
 
 
 def with_block(**changes: Any) -> Recipe:
-    stack = TINY.encoder.stack
-    return TINY.replace(encoder=TINY.encoder.replace(stack=stack.replace(block=stack.block.replace(**changes))))
+    return TINY.changed({f"encoder.stack.block.{name}": value for name, value in changes.items()})
 
 
 def test_saved_and_opened_is_the_same(tmp_path: Path) -> None:
@@ -65,9 +65,9 @@ def test_a_config_that_another_program_changed_is_the_truth(tmp_path: Path, edit
     opened = open_folder(tmp_path)
     assert opened.card == {}
     assert opened.model.recipe.name == "bert"
-    feed_forward = opened.model.recipe.encoder.stack.block.feed_forward
-    assert feed_forward is not None
-    assert feed_forward.activation == "relu"
+    stack = opened.model.recipe.encoder.stack
+    assert isinstance(stack, StackSpec) and stack.block.feed_forward is not None
+    assert stack.block.feed_forward.activation == "relu"
 
 
 @pytest.mark.parametrize("content", ["{", "[]", "{}", '{"recipe": 3}', '{"recipe": {"name": "x"}}'])
@@ -85,15 +85,11 @@ UNKNOWN_TO_OTHERS = {
     "pre-norm": lambda: with_block(residual=PreNormSpec()),
     "an activation of ours": lambda: with_block(feed_forward=DenseSpec(inner=8, activation="tanh")),
     "no feed-forward": lambda: with_block(feed_forward=None),
-    "causal": lambda: TINY.replace(encoder=TINY.encoder.replace(stack=TINY.encoder.stack.replace(visibility=Causal()))),
-    "no segments": lambda: TINY.replace(
-        encoder=TINY.encoder.replace(
-            embeddings=TINY.encoder.embeddings.replace(tables=TINY.encoder.embeddings.tables[:2])
-        )
-    ),
-    "another head": lambda: TINY.replace(objectives=(MaskedLM(activation="relu"),)),
-    "no depth and no feed-forward": lambda: TINY.replace(
-        encoder=TINY.encoder.replace(stack=StackSpec(depth=0, block=BlockSpec(mixer=TINY.encoder.stack.block.mixer)))
+    "causal": lambda: TINY.changed({"encoder.stack.visibility": Causal()}),
+    "no segments": lambda: TINY.changed({"encoder.embeddings.tables": TINY.encoder.embeddings.tables[:2]}),
+    "another head": lambda: TINY.replace(objectives=(MaskedLM(head=VocabularyHeadSpec(activation="relu")),)),
+    "no depth and no feed-forward": lambda: TINY.changed(
+        {"encoder.stack.depth": 0, "encoder.stack.block.feed_forward": None}
     ),
 }
 

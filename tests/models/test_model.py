@@ -55,7 +55,7 @@ def test_the_tied_table_is_one_parameter() -> None:
     table = model.get_parameter("encoder.embeddings.tables.tokens.weight")
     assert model.heads["masked-lm"].weight is table
     assert sum(parameter is table for parameter in model.parameters()) == 1
-    untied = Model.new(TINY.replace(objectives=(TINY.objectives[0].replace(tied=False),)))
+    untied = Model.new(TINY.replace(objectives=(TINY.objectives[0].changed({"head.tied": False}),)))
     assert sum(p.numel() for p in untied.parameters()) - 40 * 16 == sum(
         p.numel() for p in Model.new(TINY.replace(objectives=TINY.objectives[:1])).parameters()
     )

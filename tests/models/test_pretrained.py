@@ -258,9 +258,7 @@ def test_saving_over_another_model_leaves_nothing_of_it(folder: Path, tmp_path: 
 
 
 def test_what_cannot_be_expressed_is_told_and_warned_of(tiny: Pretrained, tmp_path: Path) -> None:
-    encoder = tiny.recipe.encoder
-    block = encoder.stack.block.replace(residual=PreNormSpec())
-    recipe = tiny.recipe.replace(encoder=encoder.replace(stack=encoder.stack.replace(block=block)))
+    recipe = tiny.recipe.changed({"encoder.stack.block.residual": PreNormSpec()})
     model = Pretrained(Model.new(recipe), tiny.tokenizer, SentenceSettings(Pooling(layers="sum4")))
     with pytest.warns(UserWarning, match="transformers"):
         notes = model.save(tmp_path)

@@ -1,12 +1,20 @@
 """Recipes: values that round-trip through JSON, in the sizes of the papers."""
 
+import ast
+import inspect
+import re
+from pathlib import Path
+from textwrap import dedent
+
 import pytest
 import torch
 
 from bertie.errors import SpecError
 from bertie.models.model import Model
 from bertie.models.recipe import SIZES, Recipe
-from bertie.models.recipes import RECIPES, bert
+from bertie.models.recipes import PARENTS, RECIPES, bert
+from bertie.nn.attention import AttentionSpec
+from bertie.nn.stack import Block, StackSpec
 
 
 @pytest.mark.parametrize("name", RECIPES)
@@ -16,7 +24,9 @@ def test_every_recipe_round_trips_and_builds_in_every_size(name: str, size: str)
     assert Recipe.from_json(recipe.to_json()) == recipe
     with torch.device("meta"):
         model = Model(recipe)
-    assert len(model.encoder.stack.blocks) == SIZES[size].depth
+    num_blocks = sum(isinstance(part, Block) for part in model.encoder.modules())
+    depth = SIZES[size].depth
+    assert num_blocks == {"distilbert": depth // 2, "twoway": 2 * depth}.get(name, depth)
 
 
 @pytest.mark.parametrize(
@@ -32,10 +42,11 @@ def test_every_recipe_round_trips_and_builds_in_every_size(name: str, size: str)
 )
 def test_sizes_are_those_of_the_papers(size: str, depth: int, width: int, heads: int) -> None:
     encoder = bert(SIZES[size]).encoder
-    assert (encoder.stack.depth, encoder.width, encoder.stack.block.mixer.num_heads) == (depth, width, heads)
-    feed_forward = encoder.stack.block.feed_forward
-    assert feed_forward is not None
-    assert feed_forward.inner == 4 * width
+    assert isinstance(encoder.stack, StackSpec)
+    block = encoder.stack.block
+    assert isinstance(block.mixer, AttentionSpec) and block.feed_forward is not None
+    assert (encoder.stack.depth, encoder.width, block.mixer.num_heads) == (depth, width, heads)
+    assert block.feed_forward.inner == 4 * width
 
 
 def test_the_vocabulary_is_of_choice() -> None:
@@ -54,3 +65,48 @@ def test_a_variant_is_its_parent_with_fields_replaced() -> None:
 def test_an_unknown_objective_is_named() -> None:
     with pytest.raises(SpecError, match=r"objectives\.0.*'masked-ml'.*'masked-lm', 'next-sentence'"):
         Recipe.parse({**dict(bert(SIZES["tiny"])), "objectives": [{"kind": "masked-ml"}]})
+
+
+def test_every_recipe_but_the_first_has_a_parent_that_is_one() -> None:
+    assert set(PARENTS) == set(RECIPES) - {"bert"}
+    assert set(PARENTS.values()) <= set(RECIPES)
+    assert [RECIPES[name](SIZES["tiny"]).name for name in RECIPES] == list(RECIPES)
+
+
+@pytest.mark.parametrize(
+    ("name", "count"),
+    [
+        ("roberta", 124_055_040),
+        ("albert", 11_683_584),
+        ("electra", 108_891_648),
+        ("distilbert", 66_362_880),
+        ("xlnet", 116_717_568),
+    ],
+)
+def test_encoders_of_base_have_the_parameters_that_are_published(name: str, count: int) -> None:
+    """Without the pooler, where the recipe has none; of the whole discriminator without its head."""
+    with torch.device("meta"):
+        encoder = RECIPES[name](SIZES["base"]).encoder.build()
+    assert sum(parameter.numel() for parameter in encoder.parameters()) == count
+
+
+def num_lines(name: str) -> int:
+    """Lines of code of a recipe: without blank lines and the docstring."""
+    source = dedent(inspect.getsource(RECIPES[name]))
+    (function,) = ast.parse(source).body
+    assert isinstance(function, ast.FunctionDef)
+    docstring = function.body[0]
+    assert isinstance(docstring, ast.Expr) and docstring.end_lineno is not None, "every recipe says what it is"
+    kept = [*source.splitlines()[: docstring.lineno - 1], *source.splitlines()[docstring.end_lineno :]]
+    return sum(bool(line.strip()) for line in kept)
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_a_recipe_is_short(name: str) -> None:
+    assert num_lines(name) <= 15
+
+
+def test_the_documents_tell_every_recipe_and_its_length() -> None:
+    page = (Path(__file__).parents[2] / "docs/architecture.md").read_text("utf-8")
+    rows = re.findall(r"^\| `([\w-]+)` \| (\d+) \|", page, re.MULTILINE)
+    assert {name: int(count) for name, count in rows} == {name: num_lines(name) for name in RECIPES}

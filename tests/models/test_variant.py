@@ -4,11 +4,11 @@ import pytest
 import torch
 
 from bertie.data.masking import EachToken, NGrams, Spans, WholeWords
-from bertie.data.shapes import Pairs, Segments
+from bertie.data.shapes import Packed, Pairs, Parallel, SampleShape, Segments
 from bertie.errors import SpecError
 from bertie.models.model import Model
 from bertie.models.recipe import Recipe, Size
-from bertie.models.recipes import bert
+from bertie.models.recipes import RECIPES, bert
 from bertie.models.variant import MASKS, SENTENCES, vary, with_recipe
 from bertie.objectives.masked_lm import MaskedLM
 from bertie.train.instances import sample_shape
@@ -69,3 +69,36 @@ def test_heads_that_were_there_keep_their_weights() -> None:
     tokens = changed.encoder.get_parameter("embeddings.tables.tokens.weight")
     assert changed.heads["masked-lm"].get_parameter("weight") is tokens, "what was tied is tied"
     assert with_recipe(model, model.recipe, seed=5) is model
+
+
+SMALL = Size(depth=2, width=16, num_heads=4)
+PAIRED = {"nsp": Pairs(length=32), "sop": Pairs(length=32, order=True)}
+ALONE: dict[str, SampleShape] = {"roberta": Packed(length=32), "xlm": Parallel(length=32)}  # others: segments
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_every_recipe_takes_wishes_about_masks(name: str) -> None:
+    recipe = RECIPES[name](SMALL, 50)
+    for mask, chooser in MASKS.items():
+        changed = vary(recipe, mask=mask, mask_rate=0.4)
+        num_masking = 0
+        for before, after in zip(recipe.objectives, changed.objectives, strict=True):
+            masking = "choose" in dict(before)
+            wished = {"choose": chooser, "rate": 0.4} if masking else {}
+            assert dict(after) == {**dict(before), **wished}
+            num_masking += masking
+        assert num_masking == 1
+        assert changed.encoder == recipe.encoder
+
+
+@pytest.mark.parametrize("sentences", SENTENCES)
+@pytest.mark.parametrize("name", RECIPES)
+def test_every_recipe_takes_wishes_about_sentences(name: str, sentences: str) -> None:
+    recipe = RECIPES[name](SMALL, 50)
+    changed = vary(recipe, sentences=sentences)
+    relation = {"nsp": ["next-sentence"], "sop": ["sentence-order"], "none": []}[sentences]
+    kept = [one.kind for one in recipe.objectives if one.kind not in ("next-sentence", "sentence-order")]
+    assert [one.kind for one in changed.objectives] == kept + relation
+    assert sample_shape(changed, 32) == PAIRED.get(sentences, ALONE.get(name, Segments(length=32)))
+    assert list(Model.new(changed).heads) == kept + relation
+    assert Recipe.from_json(changed.to_json()) == changed

@@ -130,3 +130,16 @@ def test_gradients_reach_every_parameter_in_both_wirings() -> None:
         part, states = attention(), torch.randn(5, WIDTH)
         part(states, states if keys is None else keys, Layout.within(side))[0].square().sum().backward()
         assert all(parameter.grad is not None for parameter in part.parameters())
+
+
+@pytest.mark.parametrize("fused", [False, True])
+def test_no_bias_is_a_bias_of_zeros(fused: bool) -> None:
+    spec = AttentionSpec(num_heads=2, scorer=DotProductSpec(fused=fused))
+    bare, zeros = spec.replace(bias=False).build(WIDTH), spec.build(WIDTH)
+    assert dict(bare.named_parameters()).keys() == {"project.weight", "output.weight"}
+    zeros.load_state_dict(bare.state_dict(), strict=False)
+    for bias in (zeros.project.bias, zeros.output.bias):
+        torch.nn.init.zeros_(bias)
+    states, layout = torch.randn(6, WIDTH), Layout.within(side_of([4, 2]))
+    for keys in (states, states.clone()):
+        torch.testing.assert_close(bare(states, keys, layout)[0], zeros(states, keys, layout)[0], atol=1e-6, rtol=1e-5)

@@ -14,9 +14,11 @@ from bertie.nn.embeddings import Embeddings, EmbeddingsSpec, TableSpec
 WIDTH = 6
 
 
-def build(*tables: TableSpec, norm_eps: float | None = None, dropout: float = 0.0) -> Embeddings:
+def build(
+    *tables: TableSpec, norm_eps: float | None = None, dropout: float = 0.0, factor: int | None = None
+) -> Embeddings:
     torch.manual_seed(1)
-    return EmbeddingsSpec(tables=tables, norm_eps=norm_eps, dropout=dropout).build(WIDTH)
+    return EmbeddingsSpec(tables=tables, norm_eps=norm_eps, dropout=dropout, factor=factor).build(WIDTH)
 
 
 def row_table(embeddings: Embeddings, name: str) -> Tensor:
@@ -103,3 +105,26 @@ def test_a_name_that_no_part_can_have_is_refused_where_it_is_given(field: str) -
     """Tables are parts by the name of their field, and torch keeps some names for itself."""
     with pytest.raises(SpecError, match=field):
         EmbeddingsSpec.parse({"tables": [{"field": field, "size": 3}]})
+
+
+def test_narrow_tables_are_summed_normed_and_then_projected(token_rows: Callable[..., Batch]) -> None:
+    embeddings = build(TOKENS, POSITIONS, norm_eps=1e-12, factor=4)
+    batch = token_rows([4, 1, 3])
+    rows = row_table(embeddings, "tokens")[batch.tensor("tokens")]
+    summed = rows + row_table(embeddings, "positions")[batch.ragged("tokens").positions]
+    assert embeddings.project is not None
+    expected = F.linear(F.layer_norm(summed, (4,), eps=1e-12), embeddings.project.weight, embeddings.project.bias)
+    torch.testing.assert_close(embeddings(batch), expected)
+    assert embeddings(batch).shape == (8, WIDTH)
+
+
+def test_the_tables_width_is_told() -> None:
+    spec = EmbeddingsSpec(tables=(TOKENS,))
+    assert (spec.table_width(WIDTH), spec.replace(factor=4).table_width(WIDTH)) == (WIDTH, 4)
+    narrow = sum(parameter.numel() for parameter in spec.replace(factor=2, norm_eps=None).build(WIDTH).parameters())
+    assert narrow == 50 * 2 + 2 * WIDTH + WIDTH
+
+
+def test_a_norm_without_a_bias() -> None:
+    names = EmbeddingsSpec(tables=(TOKENS,), norm_bias=False).build(WIDTH).state_dict().keys()
+    assert names == {"tables.tokens.weight", "norm.weight"}

@@ -113,10 +113,8 @@ def test_first_weights_are_normal_with_the_wanted_spread() -> None:
 
 
 def test_a_spec_round_trips_through_json() -> None:
-    stack = SPEC.stack.replace(
-        block=SPEC.stack.block.replace(residual=PreNormSpec(norm_eps=1e-5)), visibility=(Causal() & Same(), Full())
-    )
-    spec = SPEC.replace(stack=stack)
+    changes = {"block.residual": PreNormSpec(norm_eps=1e-5), "visibility": (Causal() & Same(), Full())}
+    spec = SPEC.changed({f"stack.{name}": value for name, value in changes.items()})
     assert EncoderSpec.from_json(spec.to_json()) == spec
 
 

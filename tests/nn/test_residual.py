@@ -29,9 +29,16 @@ def test_pre_norm() -> None:
 @pytest.mark.parametrize("spec", [PostNormSpec(dropout=0.5), PreNormSpec(dropout=0.5)])
 def test_only_the_sub_layer_is_dropped_and_only_in_training(spec: PostNormSpec | PreNormSpec) -> None:
     part = spec.build(8)
-    part.norm = torch.nn.Identity()  # type: ignore[assignment]
+    part.norm = torch.nn.Identity()
     torch.manual_seed(0)
     added = part.train().leave(STATES, OUTPUT) - STATES
     torch.testing.assert_close(added[added != 0], (2 * OUTPUT)[added != 0], atol=1e-6, rtol=1e-5)
     assert 0 < (added == 0).sum() < 40
     torch.testing.assert_close(part.eval().leave(STATES, OUTPUT), STATES + OUTPUT)
+
+
+def test_a_norm_without_a_bias_only_scales() -> None:
+    spec = PreNormSpec(bias=False)
+    for part in (spec.build(8), spec.build_final(8)):
+        assert [name.rpartition(".")[2] for name, _ in part.named_parameters()] == ["weight"]
+    torch.testing.assert_close(spec.build(8).enter(STATES), norm(STATES))

@@ -74,7 +74,7 @@ row_sizes = st.lists(st.integers(1, 60), min_size=1, max_size=40)
 
 
 @settings(max_examples=40)
-@given(row_sizes, st.booleans(), st.sampled_from([Full(), Causal()]), st.booleans())
+@given(row_sizes, st.booleans(), st.sampled_from([Full(), Causal(), Window(reach=3), Window(reach=20)]), st.booleans())
 def test_fused_equals_reference_within_rows(
     sizes: list[int], in_order: bool, visibility: Visibility, training: bool
 ) -> None:
@@ -91,7 +91,7 @@ def test_fused_equals_reference_across_sequences(sizes: list[tuple[int, int]], t
 
 
 @pytest.mark.parametrize("sizes", [[300, 290, 1, 5, 5, 5], [1], [0, 3, 0], [128] * 4 + [3] * 40])
-@pytest.mark.parametrize("visibility", [Full(), Causal()])
+@pytest.mark.parametrize("visibility", [Full(), Causal(), Window(reach=2)])
 def test_fused_equals_reference_on_odd_batches(sizes: list[int], visibility: Visibility) -> None:
     side = side_of(sizes)
     check_equal(Layout(side, side, visibility), training=True)
@@ -170,7 +170,9 @@ def test_what_the_fused_scorer_does_not_know_goes_to_the_reference() -> None:
     assert calls_of_reference(Layout(side, side)) == 0
     assert calls_of_reference(Layout(side, side, Causal())) == 0
     assert calls_of_reference(Layout(side, other)) == 0
-    assert calls_of_reference(Layout(side, side, Window(reach=1))) == 1
+    assert calls_of_reference(Layout(side, side, Window(reach=1))) == 0
+    assert calls_of_reference(Layout(side, twin, Window(reach=1))) == 1
+    assert calls_of_reference(Layout(side, side, Window(reach=1, dilation=2))) == 1
     assert calls_of_reference(Layout(side, side, Causal() & Window(reach=1))) == 1
     assert calls_of_reference(Layout(side, twin, Causal())) == 1  # where keys begin is not known
     assert calls_of_reference(Layout(side, side), score=Doubled()) == 1
@@ -189,7 +191,8 @@ class Turned(DotProduct):
 def test_what_a_score_prepares_is_prepared_once_by_both() -> None:
     side = side_of([4, 2])
     assert calls_of_reference(Layout(side, side), score=Turned()) == 0
-    assert calls_of_reference(Layout(side, side, Window(reach=1)), score=Turned()) == 1
+    assert calls_of_reference(Layout(side, side, Window(reach=1)), score=Turned()) == 0
+    assert calls_of_reference(Layout(side, side, Permutation()), score=Turned()) == 1
 
 
 def test_observed_weights_are_those_of_each_query_and_sum_to_one() -> None:

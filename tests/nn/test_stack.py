@@ -1,4 +1,4 @@
-"""Blocks and stacks: wiring, layers, visibilities, memory, a second sequence."""
+"""Blocks and stacks: wiring, layers, visibilities, memory, a second sequence, layers that share or differ."""
 
 from collections.abc import Callable
 from typing import Any
@@ -10,11 +10,11 @@ from torch import Tensor
 from bertie.batch import Batch
 from bertie.errors import SpecError
 from bertie.nn.attention import AttentionSpec
-from bertie.nn.feed_forward import DenseSpec
+from bertie.nn.feed_forward import DenseSpec, GatedSpec
 from bertie.nn.layout import Layout, Side
 from bertie.nn.residual import PostNormSpec, PreNormSpec
 from bertie.nn.scoring import DotProductSpec
-from bertie.nn.stack import Block, BlockSpec, Context, Stack, StackSpec
+from bertie.nn.stack import Block, BlockSpec, Context, Shared, Stack, StackSpec
 from bertie.nn.visibility import Causal, Full, Window
 
 WIDTH = 8
@@ -197,3 +197,94 @@ def test_dropout_of_attention_and_residuals_acts_in_training_only(side: Side) ->
     assert stack(STATES, layout).states.equal(stack(STATES, layout).states)
     stack.train()
     assert not stack(STATES, layout).states.equal(stack(STATES, layout).states)
+
+
+def count(part: torch.nn.Module) -> int:
+    return sum(parameter.numel() for parameter in part.parameters())
+
+
+@pytest.mark.parametrize("residual", [POST, PRE])
+@pytest.mark.parametrize(
+    ("shared", "groups", "num_mixers", "num_feed_forwards"),
+    [
+        ((), 1, 6, 6),
+        (("mixer",), 1, 1, 6),
+        (("feed-forward",), 1, 6, 1),
+        (("mixer", "feed-forward"), 1, 1, 1),
+        (("mixer", "feed-forward"), 3, 3, 3),
+        (("mixer",), 2, 2, 6),
+    ],
+)
+def test_shared_parts_are_counted_once_a_group(
+    residual: PostNormSpec | PreNormSpec,
+    shared: tuple[Shared, ...],
+    groups: int,
+    num_mixers: int,
+    num_feed_forwards: int,
+) -> None:
+    spec = StackSpec(depth=6, block=block(residual), shared=shared, groups=groups)
+    stack, one = spec.build(WIDTH), block(residual).build(WIDTH)
+    assert one.feed_forward is not None
+    expected = num_mixers * count(one.mixer) + num_feed_forwards * count(one.feed_forward) + count(stack.final_norm)
+    assert count(stack) == expected
+
+
+def test_groups_are_neighbouring_layers() -> None:
+    spec = StackSpec(depth=6, block=block(), shared=("mixer",), groups=2)
+    mixers = [part.mixer for part in build(spec).blocks]
+    assert [mixers.index(mixer) for mixer in mixers] == [spec.owner(layer) for layer in range(6)] == [0, 0, 0, 3, 3, 3]
+
+
+@pytest.mark.parametrize(("shared", "groups"), [(("mixer", "feed-forward"), 1), (("mixer", "feed-forward"), 2)])
+def test_a_shared_layer_runs_again_and_its_gradients_add_up(
+    side: Side, shared: tuple[Shared, ...], groups: int
+) -> None:
+    """Beside a stack whose layers are equal, but each its own."""
+    spec = StackSpec(depth=4, block=block(), shared=shared, groups=groups)
+    one, apart, layout = build(spec).double(), build(StackSpec(depth=4, block=block())).double(), Layout.within(side)
+    apart.load_state_dict(one.state_dict())
+    states, toward = STATES.double(), torch.randn(8, WIDTH, dtype=torch.float64)
+    got, expected = one(states, layout).states, apart(states, layout).states
+    torch.testing.assert_close(got, expected)
+    (got * toward).sum().backward()
+    (expected * toward).sum().backward()
+    for name, parameter in one.named_parameters():
+        _, layer, rest = name.split(".", 2)
+        group = [other for other in range(4) if spec.owner(other) == int(layer)]
+        added = sum(apart.get_parameter(f"blocks.{other}.{rest}").grad for other in group)  # type: ignore[misc]
+        assert parameter.grad is not None
+        torch.testing.assert_close(parameter.grad, added)
+    assert sum(1 for _ in one.parameters()) * 4 == sum(1 for _ in apart.parameters()) * groups
+
+
+@pytest.mark.parametrize(
+    ("shared", "groups", "told"),
+    [((), 2, "4 layers that share nothing do not make 2 groups"), (("mixer",), 3, "do not make 3 groups")],
+)
+def test_groups_that_do_not_come_out_even_are_refused(shared: tuple[Shared, ...], groups: int, told: str) -> None:
+    with pytest.raises(SpecError, match=told):
+        StackSpec.parse({"depth": 4, "block": block(), "shared": shared, "groups": groups})
+
+
+def test_layers_that_differ_come_in_turn(side: Side) -> None:
+    gated = block().replace(feed_forward=GatedSpec(inner=5))
+    bare = block().replace(feed_forward=None)
+    spec = StackSpec(depth=5, block=block(), others=(gated, bare), visibility=(Full(), Window(reach=0)))
+    assert [spec.block_of(layer) for layer in range(5)] == [block(), gated, bare, block(), gated]
+    stack = build(spec)
+    assert [count(part) for part in stack.blocks] == [count(spec.block_of(layer).build(WIDTH)) for layer in range(5)]
+    assert stack.visibilities == (Full(), Window(reach=0), Full(), Window(reach=0), Full())
+    assert stack(STATES, Layout.within(side)).states.isfinite().all()
+
+
+def test_a_first_layer_whose_input_is_normed_already_does_not_norm_it_again(side: Side) -> None:
+    plain, normed = (build(StackSpec(depth=2, block=block(PRE), normed=normed)) for normed in (False, True))
+    left_out = plain.state_dict().keys() - normed.state_dict().keys()
+    assert left_out == {"blocks.0.mixer.residual.norm.weight", "blocks.0.mixer.residual.norm.bias"}
+    layout = Layout.within(side)
+    entered = torch.nn.functional.layer_norm(STATES, (WIDTH,), eps=1e-12)
+    first = normed.blocks[0]
+    assert isinstance(first, Block) and first.feed_forward is not None
+    after = entered + first.mixer.part(entered, entered, layout)[0]
+    expected = after + first.feed_forward.part(first.feed_forward.residual.norm(after))
+    torch.testing.assert_close(normed(entered, layout, keep_layers=True).layers[1], expected)

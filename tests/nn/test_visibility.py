@@ -18,6 +18,7 @@ from bertie.nn.visibility import (
     And,
     Causal,
     Facts,
+    Following,
     Full,
     Marked,
     Or,
@@ -35,6 +36,7 @@ FIELDS = ("documents", "marked", "prefix", "order")
 VALUES: dict[str, tuple[Visibility, Predicate]] = {
     "full": (Full(), lambda q, k: True),
     "causal": (Causal(), lambda q, k: k["positions"] <= q["positions"]),
+    "following": (Following(), lambda q, k: k["positions"] >= q["positions"]),
     "window": (Window(reach=2), lambda q, k: abs(q["positions"] - k["positions"]) <= 2),
     "window of itself": (Window(reach=0), lambda q, k: q["positions"] == k["positions"]),
     "dilated": (
@@ -57,7 +59,9 @@ VALUES: dict[str, tuple[Visibility, Predicate]] = {
 }
 
 visibilities = st.recursive(
-    st.sampled_from([Full(), Causal(), Window(reach=1), Window(reach=2, dilation=2), Same(), Marked(), Prefix()]),
+    st.sampled_from(
+        [Full(), Causal(), Following(), Window(reach=1), Window(reach=2, dilation=2), Same(), Marked(), Prefix()]
+    ),
     lambda inner: st.lists(inner, min_size=1, max_size=3).flatmap(
         lambda parts: st.sampled_from([And(parts=tuple(parts)), Or(parts=tuple(parts))])
     ),
@@ -137,7 +141,11 @@ def test_full_is_neutral_for_and_and_all_for_or() -> None:
 @pytest.mark.parametrize("wrong", [{"kind": "widow"}, {"kind": "and", "parts": [{"kind": "full"}, {"kind": "widow"}]}])
 @pytest.mark.parametrize("listed", [False, True])
 def test_a_wrong_kind_is_named_with_the_choices(wrong: dict[str, object], listed: bool) -> None:
-    plain = {"depth": 1, "block": {"mixer": {"num_heads": 1}}, "visibility": [wrong] if listed else wrong}
+    plain = {
+        "depth": 1,
+        "block": {"mixer": {"kind": "attention", "num_heads": 1}},
+        "visibility": [wrong] if listed else wrong,
+    }
     with pytest.raises(SpecError) as caught:
         StackSpec.parse(plain)
     assert "visibility" in str(caught.value)
@@ -148,7 +156,7 @@ def test_a_wrong_kind_is_named_with_the_choices(wrong: dict[str, object], listed
 @pytest.mark.parametrize("wrong", [{"kind": "window"}, {"kind": "window", "reach": -1}])
 def test_a_wrong_setting_of_a_right_kind_is_named(wrong: dict[str, object]) -> None:
     with pytest.raises(SpecError, match="reach"):
-        StackSpec.parse({"depth": 1, "block": {"mixer": {"num_heads": 1}}, "visibility": wrong})
+        StackSpec.parse({"depth": 1, "block": {"mixer": {"kind": "attention", "num_heads": 1}}, "visibility": wrong})
 
 
 @pytest.mark.parametrize(
@@ -186,3 +194,9 @@ def test_a_visibility_of_ones_own_combines_with_the_others() -> None:
     check(Layout(side, side, Causal() & Even()), tokens, tokens, both)
     check(Layout(side, side, Causal()).seen_by(Even()), tokens, tokens, both)
     check(Layout(side, side, Even() | Window(reach=0)), tokens, tokens, lambda q, k: k["positions"] % 2 == 0 or q is k)
+
+
+def test_before_and_behind_together_are_itself_and_either_is_all() -> None:
+    side = Side.of(random_batch([5])[0])
+    assert Layout(side, side, Causal() & Following()).allowed[0, 0].equal(torch.eye(5, dtype=torch.bool))
+    assert Layout(side, side, Causal() | Following()).allowed.all()

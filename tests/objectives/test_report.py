@@ -67,3 +67,31 @@ def test_detached_keeps_numbers_and_drops_the_graph() -> None:
     LossReport({"a": Figure.over(values * 2)}).loss().backward()
     assert values.grad is not None
     assert values.grad.tolist() == [1.0, 1.0]
+
+
+def weighted(values: list[float], weight: float) -> Figure:
+    return Figure.over(torch.tensor(values), weight)
+
+
+def test_a_weight_is_that_of_the_mean_in_the_whole_loss() -> None:
+    losses = {"a": weighted([2.0, 4.0], 5.0), "b": weighted([10.0], 0.5), "c": weighted([1.0], 0.0)}
+    told = LossReport(losses)
+    assert float(told.loss()) == 5 * 3 + 0.5 * 10
+    assert told.means() == {"a": 3.0, "b": 10.0, "c": 1.0}, "what is told is not weighted"
+
+
+def test_a_weight_outlives_adding_detaching_and_larger_wholes() -> None:
+    whole = LossReport({"a": weighted([2.0, 4.0, 6.0], 5.0)})
+    parts = [LossReport({"a": weighted(values, 5.0)}) for values in ([2.0, 4.0], [6.0])]
+    assert float((parts[0] + parts[1]).loss()) == float(whole.loss()) == 20
+    assert float((LossReport() + parts[0]).loss()) == 15
+    assert float(parts[1].detached().loss()) == 30
+    counts = {"a": torch.tensor(3)}
+    assert sum(float(part.loss(counts)) for part in parts) == 20
+
+
+def test_a_weight_scales_the_gradient() -> None:
+    values = torch.tensor([1.0, 2.0], requires_grad=True)
+    LossReport({"a": Figure.over(values, 3.0)}).loss().backward()
+    assert values.grad is not None
+    assert values.grad.tolist() == [1.5, 1.5]

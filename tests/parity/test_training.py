@@ -35,15 +35,9 @@ def models(tmp_path: Path) -> tuple[Model, transformers.BertForPreTraining]:
     # Random ids may be 0, the padding, whose row `transformers` gives no gradient.
     masked = MaskedLM(samples=Pairs(), replacement=Replacement(mask_share=0.9, random_share=0))
     recipe = bert(SIZES["tiny"], VOCAB_SIZE).replace(objectives=(masked, NextSentence()))
-    encoder, block = recipe.encoder, recipe.encoder.stack.block
-    block = block.replace(
-        mixer=block.mixer.replace(scorer=block.mixer.scorer.replace(dropout=0.0)),
-        residual=block.residual.replace(dropout=0.0),
-    )
-    encoder = encoder.replace(
-        stack=encoder.stack.replace(block=block), embeddings=encoder.embeddings.replace(dropout=0.0)
-    )
-    ours = Model.new(recipe.replace(encoder=encoder), seed=3)
+    without = ("stack.block.mixer.scorer.dropout", "stack.block.residual.dropout", "embeddings.dropout")
+    recipe = recipe.changed({f"encoder.{name}": 0.0 for name in without})
+    ours = Model.new(recipe, seed=3)
     Pretrained(ours).save(tmp_path)
     return ours.train(), transformers.BertForPreTraining.from_pretrained(tmp_path).train()
 

@@ -72,18 +72,14 @@ def tiny_recipe(
     width: int = 32,
     vocab_size: int = NUM_WORDS + len(SPECIAL),
 ) -> Recipe:
-    recipe = bert(Size(depth=2, width=width, num_heads=2), vocab_size)
-    encoder, block = recipe.encoder, recipe.encoder.stack.block
-    block = block.replace(
-        mixer=block.mixer.replace(scorer=DotProductSpec(dropout=dropout)),
-        residual=block.residual.replace(dropout=dropout),
-    )
-    encoder = encoder.replace(
-        stack=encoder.stack.replace(block=block),
-        embeddings=encoder.embeddings.replace(dropout=dropout),
-        initial_std=0.08,  # such narrow models learn slowly from smaller weights
-    )
-    return recipe.replace(encoder=encoder, objectives=tuple(objectives))
+    changes = {
+        "encoder.stack.block.mixer.scorer": DotProductSpec(dropout=dropout),
+        "encoder.stack.block.residual.dropout": dropout,
+        "encoder.embeddings.dropout": dropout,
+        "encoder.initial_std": 0.08,  # such narrow models learn slowly from smaller weights
+        "objectives": tuple(objectives),
+    }
+    return bert(Size(depth=2, width=width, num_heads=2), vocab_size).changed(changes)
 
 
 @pytest.fixture(scope="session")

@@ -13,9 +13,10 @@ import torch
 from bertie.data.corpus import Corpus
 from bertie.errors import SpecError
 from bertie.models.recipe import Recipe
+from bertie.objectives.report import Figure, LossReport
 from bertie.text.tokenizer import Tokenizer
 from bertie.train.budget import Steps
-from bertie.train.distribution import ALONE, joined
+from bertie.train.distribution import ALONE, Ranks, joined
 from bertie.train.log import read_log
 from bertie.train.options import PretrainOptions
 from bertie.train.run_data import prepare
@@ -50,6 +51,14 @@ def test_alone_nothing_is_exchanged(monkeypatch: pytest.MonkeyPatch) -> None:
         assert (ranks.leads, ranks.total(3), ranks.largest(2), ranks.agree(0.5)) == (True, 3, 2, 0.5)
         assert ranks.sum_counts({"a": torch.tensor(4)}) == {"a": torch.tensor(4)}
     assert not torch.distributed.is_initialized()
+
+
+def test_figures_of_all_ranks_keep_their_weights(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bertie.train.distribution.dist.all_reduce", lambda total: total.mul_(2))  # two alike
+    report = LossReport({"a": Figure.over(torch.tensor([1.0, 5.0]), 4.0)}, {"b": Figure.over(torch.tensor([2.0]))})
+    summed = Ranks(0, 2).sum_report(report)
+    assert (int(summed.losses["a"].count), int(summed.metrics["b"].count)) == (4, 2)
+    assert float(summed.loss()) == float(report.loss()) == 12
 
 
 def test_two_processes_take_the_steps_of_one(

@@ -13,7 +13,13 @@ from bertie.data.corpus import Corpus
 from bertie.data.frozen import Frozen, write_frozen
 from bertie.models.model import Model
 from bertie.models.recipe import Recipe
-from bertie.train.evaluation import Evaluation, target_frequencies, token_frequencies, unigram_figures
+from bertie.train.evaluation import (
+    Evaluation,
+    prediction_loss,
+    target_frequencies,
+    token_frequencies,
+    unigram_figures,
+)
 from bertie.train.held_out import CorpusPart
 
 Draw = Callable[..., list[Batch]]
@@ -65,3 +71,10 @@ def test_frequencies_are_of_the_given_documents(make_corpus: Callable[..., Corpu
     counts = token_frequencies(CorpusPart(corpus, np.array([1, 4])), 65)
     ids = np.concatenate([corpus.document(1).ids, corpus.document(4).ids])
     assert counts.tolist() == np.bincount(ids, minlength=65).tolist()
+
+
+def test_a_permutation_s_loss_too_is_what_predicting_costs() -> None:
+    assert prediction_loss({"loss": 9.0, "permutation_lm": 3.0}) == 3.0
+    assert prediction_loss({"loss": 9.0, "next_sentence": 0.5}) is None
+    assert not Evaluation.beats_baseline({"permutation_lm": 3.0, "unigram_loss": 2.0})
+    assert Evaluation.beats_baseline({"permutation_lm": 1.0, "unigram_loss": 2.0})

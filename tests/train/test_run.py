@@ -223,6 +223,9 @@ def test_a_loss_that_is_not_finite_keeps_the_last_good_state(
     with pytest.raises(NotFiniteError, match="step 7"):
         go(tmp_path / "run", spoil, model=model)
     assert events(tmp_path / "run", "saved")[-1]["step"] == 6
+    kept = bertie.load(tmp_path / "run" / "last-good")  # to go on from with another learning rate
+    assert kept.card["training"]["steps"] == 6
+    assert all(torch.isfinite(parameter).all() for parameter in kept.model.parameters())
     monkeypatch.undo()
     go(tmp_path / "run", model=Model.new(recipe(), seed=1))
     go(tmp_path / "whole", model=Model.new(recipe(), seed=1))

@@ -67,8 +67,8 @@ VERBS = {
     ),
     "recipes": Verb(
         "bertie.cli.recipes:recipes",
-        "List the recipes and their sizes.",
-        "bertie recipes",
+        "List the recipes, or show what one is made of.",
+        "bertie recipes show albert",
     ),
     "runs": Verb(
         "bertie.cli.runs:runs",

@@ -10,13 +10,14 @@ if TYPE_CHECKING:
     from bertie.models.recipe import Recipe
 
 
-def choose_recipe(name: str, size: str, vocab_size: int) -> "Recipe":
+def choose_recipe(name: str, size: str, vocab_size: int | None) -> "Recipe":
+    """Without a size of the vocabulary the recipe has its own."""
     from bertie.models.recipe import SIZES  # with torch, which many verbs do not need
     from bertie.models.recipes import RECIPES
 
     check("recipe", name, RECIPES)
     check("size", size, SIZES)
-    return RECIPES[name](SIZES[size], vocab_size)
+    return RECIPES[name](SIZES[size], *([] if vocab_size is None else [vocab_size]))
 
 
 def check(what: str, name: str, known: Iterable[str]) -> None:

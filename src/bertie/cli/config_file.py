@@ -59,8 +59,11 @@ def flags_of(option: Any) -> list[str]:
     return [name.lstrip("-") for name in option.opts]
 
 
-def settle(ctx: typer.Context, groups: Iterable[Sequence[str]]) -> dict[str, Any]:
-    """The options by name. Of each group only one can be given; one on the command line silences those of the file."""
+def settle(
+    ctx: typer.Context, groups: Iterable[Sequence[str]], dependent: Iterable[tuple[str, str]] = ()
+) -> dict[str, Any]:
+    """The options by name. Of each group only one can be given; one on the command line silences those of the file.
+    Of each pair in `dependent` the first says nothing without the second."""
     given = dict(ctx.params)
     flags = {option.name: option.opts[0] for option in ctx.command.params}
     for group in groups:
@@ -71,6 +74,9 @@ def settle(ctx: typer.Context, groups: Iterable[Sequence[str]]) -> dict[str, Any
         if len(typed or named) > 1:
             told = " and ".join(flags[name] for name in typed or named)
             raise SpecError(f"{told} cannot both be given", hint="they say the same in different ways")
+    for name, other in dependent:
+        if _was_typed(ctx, name) and given[other] is None:
+            raise SpecError(f"{flags[name]} says nothing without {flags[other]}", hint=f"leave out {flags[name]}")
     return given
 
 

@@ -51,7 +51,7 @@ def plan(**options: Any) -> None:
         for name, one in recipes.items():
             status.update(f"Trying {size_told(one)} ...")
             seconds = probe_seconds if one is recipe else probe_seconds / 3
-            plans[name] = plan_run(one, request.corpus, request.tokenizer, request.options, seconds)
+            plans[name] = plan_run(one, request.corpus, request.tokenizer, request.options, seconds, options["teacher"])
     if as_json:
         for name, found in plans.items():
             typer.echo(json.dumps({"size": name or None, "recipe": size_told(recipes[name]), **facts_of(found)}))

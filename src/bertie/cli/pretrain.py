@@ -34,6 +34,10 @@ def pretrain(
     recipe: str | None = typer.Option(None, help="What to train, from nothing."),
     size: str = typer.Option("mini", help="The recipe's size."),
     base: str | None = typer.Option(None, "--from", help="A model folder to continue, instead of --recipe."),
+    teacher: str | None = typer.Option(None, help="A model folder that a student (distilbert) learns from."),
+    translations: Path | None = typer.Option(
+        None, help="A corpus whose documents are the translations of --corpus's, in the same order (xlm)."
+    ),
     tokenizer: Path | None = typer.Option(None, help="The tokenizer's folder, where the corpus has none of its own."),
     seed: int = typer.Option(0, min=0, help="Of weights, order, masks and dropout."),
     mask: str | None = typer.Option(None, help=f"What is masked: {', '.join(MASKS)}; as in the recipe by default."),
@@ -48,7 +52,9 @@ def pretrain(
     curriculum: str | None = typer.Option(
         None, help="Lengths and their shares of the run, like 128:0.9,512:0.1, instead of --length."
     ),
-    batch_tokens: int = typer.Option(4096, min=1, help="Tokens of a step at most."),
+    batch_tokens: int = typer.Option(
+        4096, min=1, help="Tokens of a step at most: it has as many rows as fit where all are full."
+    ),
     ramp_from: int | None = typer.Option(None, min=1, help="Tokens of the first step; they grow to --batch-tokens."),
     ramp_share: float = typer.Option(0.1, help="The share of the run over which they grow."),
     micro_tokens: int = typer.Option(
@@ -108,6 +114,7 @@ def train(out: Path, request: Request, ranks: Ranks, board: TensorBoard | None) 
                 request.tokenizer,
                 request.options,
                 base=request.base,
+                teacher=request.teacher,
                 config=request.config,
                 peak=pace_at_peak(request.model, request.options.precision, ranks.size),
                 tell=tell,

@@ -11,11 +11,15 @@ from bertie.cli.amounts import count_of, curriculum_of, seconds_of
 from bertie.cli.choices import check, choose_recipe
 from bertie.cli.config_file import FILE, settle, write_toml
 from bertie.cli.corpus_opening import open_training_corpus
+from bertie.data.corpus import Corpus
 from bertie.data.frozen_corpus import FrozenCorpus
+from bertie.data.parallel_corpus import ParallelCorpus
 from bertie.errors import SpecError
 from bertie.models.model import Model
 from bertie.models.pretrained import load
+from bertie.models.teacher import give_teacher, learns_from_teacher
 from bertie.models.variant import MASKS, SENTENCES, vary, with_recipe
+from bertie.nn.native.attention import kernel as attention_kernel
 from bertie.text.tokenizer import Tokenizer
 from bertie.train.budget import AnyBudget, Steps, Time, Tokens
 from bertie.train.options import PretrainOptions
@@ -27,7 +31,16 @@ Given = dict[str, Any]  # options by the names of the function's parameters
 
 BUDGETS = ("steps", "tokens", "time")
 GROUPS = (BUDGETS, ("recipe", "base"), ("length", "curriculum"))  # one of each at most
+DEPENDENT = (("ramp_share", "ramp_from"), ("size", "recipe"))
 CHOSEN = (("schedule", SCHEDULES), ("mask", MASKS), ("sentences", SENTENCES), ("precision", CHOICES))
+FLAGS = {  # of what a user may get wrong in ways that only the options as a whole can tell
+    "adamw.rate": "--lr",
+    "adamw.decay": "--weight-decay",
+    "adamw.clip": "--clip",
+    "schedule.warmup": "--warmup",
+    "ramp.begin": "--ramp-from",
+    "ramp.share": "--ramp-share",
+}
 LENGTH = 128
 WARMUP, LONGEST_WARMUP = 0.1, 10_000  # a share of the run; steps
 NOT_KEPT = (FILE, "out")  # in the file of options: it says what is done, not where
@@ -37,6 +50,7 @@ NOT_KEPT = (FILE, "out")  # in the file of options: it says what is done, not wh
 class Request:
     model: Model
     base: str | None  # the digest of the model that it continues
+    teacher: str | None  # that of the one it learns from
     corpus: AnyCorpus
     tokenizer: Tokenizer
     options: PretrainOptions
@@ -46,22 +60,30 @@ class Request:
 
 
 def read_request(ctx: typer.Context) -> Request:
-    given = settle(ctx, GROUPS)
+    given = settle(ctx, GROUPS, DEPENDENT)
     for name, known in CHOSEN:
         if given[name] is not None:
             check(name, given[name], known)
     if given["tensorboard"] and find_spec("tensorboard") is None:
         raise SpecError("TensorBoard is not installed", hint="pip install tensorboard, or leave out --tensorboard")
     budget = choose_budget(given)
-    corpus, tokenizer = open_training_corpus(Path(given["corpus"]), given["tokenizer"] and Path(given["tokenizer"]))
+    found, tokenizer = open_training_corpus(Path(given["corpus"]), given["tokenizer"] and Path(given["tokenizer"]))
+    corpus = with_translations(found, given["translations"], tokenizer)
     if isinstance(corpus, FrozenCorpus) and given["length"] is None and given["curriculum"] is None:
         given["length"] = corpus.about["samples"]["length"]
     given["precision"], why = choose_precision(given["precision"])
     options = choose_options(given, budget)
     model, digest = choose_model(given, tokenizer)
+    teacher = choose_teacher(given, model, tokenizer)
     told = f"computing in {options.precision}: {why}"
+    if tokenizer.kind != model.recipe.tokenizer:
+        told += (
+            f"; {model.recipe.name} is meant for a {model.recipe.tokenizer} vocabulary, the corpus has {tokenizer.kind}"
+        )
+    if attention_kernel() is None:
+        told += "; without kernels of our own, which need a C compiler (cc): about half as fast"
     config = config_text(ctx, given, options)
-    return Request(model, digest, corpus, tokenizer, options, config, told, given["tensorboard"])
+    return Request(model, digest, teacher, corpus, tokenizer, options, config, told, given["tensorboard"])
 
 
 def choose_budget(given: Given) -> AnyBudget:
@@ -99,7 +121,11 @@ def choose_options(given: Given, budget: AnyBudget) -> PretrainOptions:
         "schedule": {"kind": given["schedule"], "warmup": warmup_share(given["warmup"], budget)},
         "eval_every": given["eval_every"] or given["save_every"],
     }
-    return PretrainOptions.parse(fields, where="bertie pretrain")
+    try:
+        return PretrainOptions.parse(fields, where="bertie pretrain")
+    except SpecError as error:
+        field, _, what = error.what.partition(": ")
+        raise SpecError(f"{FLAGS.get(field, field)}: {what}", where=error.where, hint=error.hint) from None
 
 
 def warmup_share(warmup: float | None, budget: AnyBudget) -> float:
@@ -135,6 +161,25 @@ def choose_model(given: Given, tokenizer: Tokenizer) -> tuple[Model, str | None]
     return with_recipe(pretrained.model, varied, given["seed"]), pretrained.digest
 
 
+def choose_teacher(given: Given, model: Model, tokenizer: Tokenizer) -> str | None:
+    """Gives the model its teacher, whose digest leaves."""
+    if learns_from_teacher(model) != (given["teacher"] is not None):
+        what = "learns from no teacher" if given["teacher"] else "learns from a teacher"
+        hint = "leave out --teacher" if given["teacher"] else "give a model folder with --teacher"
+        raise SpecError(f"the model {model.recipe.name!r} {what}", hint=hint)
+    if given["teacher"] is None:
+        return None
+    return give_teacher(model, given["teacher"], tokenizer, begin=given["recipe"] is not None)
+
+
+def with_translations(corpus: AnyCorpus, translations: str | None, tokenizer: Tokenizer) -> AnyCorpus:
+    if translations is None:
+        return corpus
+    if not isinstance(corpus, Corpus):
+        raise SpecError("a frozen corpus has no translations beside it", hint="leave out --translations")
+    return ParallelCorpus(corpus, Corpus.open(translations, tokenizer))
+
+
 def config_text(ctx: typer.Context, given: Given, options: PretrainOptions) -> str:
     """All options as they were decided, under the names of their flags."""
     decided = {
@@ -145,7 +190,7 @@ def config_text(ctx: typer.Context, given: Given, options: PretrainOptions) -> s
         "warmup": given["steps"] if options.schedule.warmup == 1 else options.schedule.warmup,  # 1 would be one step
         "size": given["size"] if given["recipe"] else None,
         "ramp_share": given["ramp_share"] if given["ramp_from"] else None,
-        **{name: _absolute(given[name]) for name in ("corpus", "base", "tokenizer")},
+        **{name: _absolute(given[name]) for name in ("corpus", "base", "tokenizer", "teacher", "translations")},
     }
     flags = {option.name: option.opts[0].lstrip("-") for option in ctx.command.params}
     return write_toml({flags[name]: decided[name] for name in flags if name in decided and name not in NOT_KEPT})

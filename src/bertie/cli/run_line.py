@@ -5,6 +5,7 @@ from typing import Any
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
 from bertie.cli.app import console
+from bertie.train.evaluation import PREDICTION_LOSSES
 
 Record = dict[str, Any]
 
@@ -44,6 +45,8 @@ class RunLine:
                 exact = "" if record["exact"] else f"; not bit for bit as without a stop: {', '.join(record['why'])}"
                 self.say(f"going on after step {step:,}{exact}")
                 self.resumed = True
+            case "note":
+                self.say(record["what"])
             case "damaged":
                 self.say(f"a checkpoint is damaged and is passed over: {record['checkpoint']}")
             case "evaluation":
@@ -68,6 +71,7 @@ def figures_told(figures: Record) -> str:
     told += [f"{name.replace('_', ' ')} {value:.1%}" for name, value in figures.items() if name.endswith("accuracy")]
     if "perplexity" in figures:
         told.append(f"perplexity {figures['perplexity']:.1f}")
-    if "unigram_loss" in figures:
-        told.append(f"masked lm {figures['masked_lm']:.4f} against {figures['unigram_loss']:.4f} by frequency")
+    name = next((name for name in PREDICTION_LOSSES if name in figures), None)
+    if name is not None and "unigram_loss" in figures:
+        told.append(f"{name.replace('_', ' ')} {figures[name]:.4f} against {figures['unigram_loss']:.4f} by frequency")
     return ", ".join(told)

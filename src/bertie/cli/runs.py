@@ -14,7 +14,7 @@ from typer.core import TyperGroup
 
 from bertie.cli.app import console, example
 from bertie.cli.choices import check
-from bertie.cli.pretrain import figures_told
+from bertie.cli.run_line import figures_told
 from bertie.errors import FolderError, SpecError
 from bertie.inspection.png_chart import write_png
 from bertie.inspection.quantities import duration_told

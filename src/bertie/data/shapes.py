@@ -58,7 +58,8 @@ class Windows(Spec):
 
 
 class Parallel(Spec):
-    """A text and its translation in one row: also `segments` and `languages` [n], 0 for the one and 1 for the other."""
+    """A text and its translation in one row: also `languages` [n], 0 for the one and 1 for the other, and `positions`
+    [n], counted from 0 in each of the two, so that a word and its translation are near each other."""
 
     kind: Literal["parallel"] = "parallel"
     length: int = Field(default=256, ge=8)

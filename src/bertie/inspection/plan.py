@@ -55,23 +55,42 @@ class RunPlan:
 
 
 def plan_run(
-    recipe: Recipe, corpus: AnyCorpus, tokenizer: Tokenizer, options: PretrainOptions, seconds: float = SECONDS
+    recipe: Recipe,
+    corpus: AnyCorpus,
+    tokenizer: Tokenizer,
+    options: PretrainOptions,
+    seconds: float = SECONDS,
+    teacher: str | None = None,
 ) -> RunPlan:
-    """Tries the run in a process of its own, and takes steps there for so many seconds."""
-    return project(try_apart(recipe, corpus, tokenizer, options, seconds), options)
+    """Tries the run in a process of its own, and takes steps there for so many seconds. `teacher` is a model folder."""
+    return project(try_apart(recipe, corpus, tokenizer, options, seconds, teacher), options)
 
 
 def smaller_sizes(recipe: Recipe, length: int) -> Mapping[str, Recipe]:
-    """The same recipe in every size that needs fewer FLOPs, the largest of them first."""
+    """The same recipe in every size that needs fewer FLOPs, the largest of them first; none where its own size is none
+    of these."""
     if recipe.name not in RECIPES:
         return {}
-    sizes = {
-        name: RECIPES[recipe.name](size, recipe.vocab_size).replace(objectives=recipe.objectives)
-        for name, size in SIZES.items()
-    }
+    usual = {name: RECIPES[recipe.name](size, recipe.vocab_size) for name, size in SIZES.items()}
+    own_size = next((one for one in usual.values() if one.encoder == recipe.encoder), None)
+    if own_size is None:
+        return {}
+    sizes = {name: _with_objectives(one, recipe, own_size) for name, one in usual.items()}
     costs = {name: training_flops_per_token(one, length) for name, one in sizes.items()}
     own = training_flops_per_token(recipe, length)
     return {name: sizes[name] for name in sorted(costs, key=lambda name: -costs[name]) if costs[name] < own * 0.99}
+
+
+def _with_objectives(smaller: Recipe, recipe: Recipe, usual: Recipe) -> Recipe:
+    """With the objectives of `recipe`; but what of them is as `usual` in its size is as in the smaller one's."""
+    sized, own = ({one.kind: one for one in each.objectives} for each in (usual, smaller))
+    adapted = []
+    for one in recipe.objectives:
+        if one.kind in sized:
+            changed = {name: value for name, value in dict(one).items() if value != getattr(sized[one.kind], name)}
+            one = own[one.kind].replace(**changed)
+        adapted.append(one)
+    return smaller.replace(objectives=tuple(adapted))
 
 
 def project(trial: Trial, options: PretrainOptions) -> RunPlan:

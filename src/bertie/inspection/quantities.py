@@ -1,4 +1,4 @@
-"""Quantities for people: seconds, bytes and FLOPs enter, words leave."""
+"""Quantities for people: seconds, bytes, FLOPs and counts enter, words leave."""
 
 
 def duration_told(seconds: float) -> str:
@@ -27,3 +27,10 @@ def flops_told(count: float) -> str:
         if count >= size:
             return f"{count / size:.3g} {unit}"
     return f"{count:,.0f} FLOPs"
+
+
+def count_told(count: int) -> str:
+    for unit, size in (("M", 1e6), ("k", 1e3)):
+        if count >= size:
+            return f"{count / size:,.1f}{unit}"
+    return str(count)

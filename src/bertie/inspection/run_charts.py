@@ -3,11 +3,14 @@
 from collections.abc import Sequence
 
 from bertie.inspection.chart import Chart, Line
-from bertie.train.evaluation import LOSS
+from bertie.train.evaluation import PREDICTION_LOSSES
 from bertie.train.history import Axis, RunHistory, figure_names
 
 SPEED = "tokens_per_second"
-BASELINES = {LOSS: "unigram_loss", f"{LOSS}_accuracy": "unigram_accuracy"}  # what predicting by frequency gets
+BASELINES = {  # what predicting by frequency gets
+    **dict.fromkeys(PREDICTION_LOSSES, "unigram_loss"),
+    **{f"{loss}_accuracy": "unigram_accuracy" for loss in PREDICTION_LOSSES},
+}
 SIGNS = "abcdefghijklmnopqrstuvwxyz"
 # Time is told in the largest unit of which there are two.
 UNITS = (("hours", 3600.0), ("minutes", 60.0), ("seconds", 1.0))
@@ -16,7 +19,7 @@ UNITS = (("hours", 3600.0), ("minutes", 60.0), ("seconds", 1.0))
 def main_figures(runs: Sequence[RunHistory]) -> list[str]:
     """The loss that has a baseline, or the whole one; its accuracy; the speed."""
     known = all_figures(runs)
-    loss = LOSS if LOSS in known else "loss"
+    loss = next((name for name in PREDICTION_LOSSES if name in known), "loss")
     return [name for name in (loss, f"{loss}_accuracy", SPEED) if name in known]
 
 

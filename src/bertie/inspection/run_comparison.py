@@ -35,10 +35,12 @@ def compare_runs(runs: Sequence[RunHistory]) -> Comparison:
 
 
 def flattened(value: Mapping[str, Any], name: str = "") -> dict[str, Any]:
-    """Nested names joined by points; lists are values."""
+    """Nested names joined by points. Parts in a list are named by what they read or are; other lists are values."""
     flat: dict[str, Any] = {}
     for key, inner in value.items():
         whole = f"{name}.{key}" if name else key
+        if isinstance(inner, list) and inner and all(isinstance(one, Mapping) and "kind" in one for one in inner):
+            inner = {one.get("field", one["kind"]): one for one in inner}
         flat |= flattened(inner, whole) if isinstance(inner, Mapping) else {whole: inner}
     return flat
 

@@ -26,6 +26,7 @@ from bertie.machine import peak_memory
 from bertie.models.model import Model
 from bertie.models.pretrained import Pretrained
 from bertie.models.recipe import Recipe
+from bertie.models.teacher import give_teacher
 from bertie.text.tokenizer import Tokenizer
 from bertie.train.checkpoint import Checkpoints
 from bertie.train.evaluation import Evaluation
@@ -63,7 +64,12 @@ class Trial:
 
 
 def try_apart(
-    recipe: Recipe, corpus: AnyCorpus, tokenizer: Tokenizer, options: PretrainOptions, seconds: float
+    recipe: Recipe,
+    corpus: AnyCorpus,
+    tokenizer: Tokenizer,
+    options: PretrainOptions,
+    seconds: float,
+    teacher: str | None = None,
 ) -> Trial:
     """In a new process, with as many threads as this one."""
     context = multiprocessing.get_context("spawn")
@@ -71,7 +77,7 @@ def try_apart(
         1, context, initializer=torch.set_num_threads, initargs=(torch.get_num_threads(),)
     ) as pool:
         try:
-            return pool.submit(try_run, recipe, corpus, tokenizer, options, seconds, time.time()).result()
+            return pool.submit(try_run, recipe, corpus, tokenizer, options, seconds, teacher, time.time()).result()
         except BrokenProcessPool:
             what = "the trial was ended from outside (was the memory full?)"
             raise UserError(what, hint="try fewer --micro-tokens or a smaller --size") from None
@@ -83,15 +89,19 @@ def try_run(
     tokenizer: Tokenizer,
     options: PretrainOptions,
     seconds: float,
+    teacher: str | None = None,
     started: float | None = None,
 ) -> Trial:
     """Steps for so many seconds, then an evaluation, a checkpoint and the model folder.
 
-    `started` is when the process began, if not now: what it imports is a part of preparing.
+    `teacher` is the folder of the model that this one learns from. `started` is when the process began, if not now:
+    what it imports is a part of preparing.
     """
     started = time.time() if started is None else started
     data = prepare(corpus, recipe, tokenizer, options)
     model = Model.new(recipe, options.seed)
+    if teacher is not None:
+        give_teacher(model, teacher, tokenizer, begin=False)
     optimiser = options.adamw.build(model)
     preparing = time.time() - started
     share = seconds / len(data.course.plans)

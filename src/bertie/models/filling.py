@@ -3,7 +3,7 @@
 Names are told in the file's own spelling.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from torch import Tensor, nn
@@ -37,6 +37,14 @@ class FoundTensors:
     spelling: Mapping[str, str]
     doubled: tuple[str, ...] = ()  # further spellings of a name that is there already
 
+    def joined(self, place: str, other: "FoundTensors") -> "FoundTensors":
+        """With another file's tensors, whose names begin with its place."""
+        return FoundTensors(
+            {**self.tensors, **{f"{place}/{name}": tensor for name, tensor in other.tensors.items()}},
+            {**self.spelling, **{f"{place}/{name}": f"{place}/{told}" for name, told in other.spelling.items()}},
+            (*self.doubled, *(f"{place}/{name}" for name in other.doubled)),
+        )
+
     @classmethod
     def of(cls, tensors: Mapping[str, Tensor], layout: HFLayout | None) -> "FoundTensors":
         found: dict[str, Tensor] = {}
@@ -58,7 +66,9 @@ def kept_tensors(model: nn.Module) -> dict[str, Tensor]:
     return {**dict(model.named_parameters()), **buffers}
 
 
-def fill(model: nn.Module, entries: list[Entry], found: FoundTensors, layout: HFLayout | None) -> LoadReport:
+def fill(
+    model: nn.Module, entries: list[Entry], found: FoundTensors, is_ignored: Callable[[str], bool] = lambda name: False
+) -> LoadReport:
     """Give the model its tensors where all are there and fit; else change nothing."""
     kept = kept_tensors(model)
     wanted = {name: (entry, kept[entry.ours]) for entry in entries for name in entry.theirs}
@@ -73,11 +83,13 @@ def fill(model: nn.Module, entries: list[Entry], found: FoundTensors, layout: HF
             mis_shaped.append(f"{found.spelling[name]} {told}")
         elif tensor.is_floating_point() != target.is_floating_point():
             mis_shaped.append(f"{found.spelling[name]} holds {tensor.dtype}, the model needs {target.dtype}")
-    idle = [name for name in found.tensors if name not in wanted and not (layout and layout.is_ignored(name))]
+    idle = [name for name in found.tensors if name not in wanted and not is_ignored(name)]
     unused = sorted([found.spelling[name] for name in idle] + list(found.doubled))
     if not missing and not mis_shaped:
         joined = {
-            kept[entry.ours]: entry.join([found.tensors[name] for name in entry.theirs]).contiguous()
+            kept[entry.ours]: entry.join(
+                [found.tensors[name] for name in entry.theirs], kept[entry.ours].shape
+            ).contiguous()
             for entry in entries
         }
         _assign(model, joined)

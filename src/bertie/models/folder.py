@@ -14,12 +14,11 @@ import torch
 from pydantic import ValidationError
 
 from bertie.errors import FolderError, SpecError
-from bertie.models.filling import FoundTensors, LoadReport, fill, kept_tensors
+from bertie.models.filling import LoadReport, fill
 from bertie.models.layouts import LAYOUTS, HFLayout
-from bertie.models.layouts.layout import Entry
 from bertie.models.model import Model
+from bertie.models.placement import HEADS, entries_to_fill, placement, read_main, read_others, write_tensors
 from bertie.models.recipe import Recipe
-from bertie.models.weights import read_weights, write_weights
 from bertie.spec import first_mistake
 
 CARD = "bertie.json"
@@ -33,6 +32,9 @@ MODEL_FILES = (
     "pytorch_model.bin",
     "pytorch_model.bin.index.json",
     "pytorch_model-*-of-*.bin",
+    HEADS,
+    "generator/config.json",
+    "generator/model.safetensors",
     "modules.json",
     "sentence_bert_config.json",
     "config_sentence_transformers.json",
@@ -66,10 +68,10 @@ def open_folder(folder: Path, recipe_type: type[Recipe] = Recipe) -> Opened:
     config = read_json(folder / "config.json")
     card = read_card(folder)
     layout = _layout(folder, config)
-    found = FoundTensors.of(read_weights(folder), layout)
+    found = read_main(folder, layout)
     if card:
         recipe = recipe_type.parse(card["recipe"], where=str(folder / CARD))
-        layout = layout if layout and layout.config(recipe) else None
+        layout = layout if layout and layout.config(layout.known(recipe)) else None
     elif layout is not None:
         recipe = _recipe_of(folder, layout, config, frozenset(found.tensors))
     else:
@@ -79,8 +81,10 @@ def open_folder(folder: Path, recipe_type: type[Recipe] = Recipe) -> Opened:
         model = Model(recipe)
     if next(model.buffers(), None) is not None:
         model = Model.new(recipe)  # what a part computes when it is built is in no file
-    entries = layout.entries(recipe) if layout else own_entries(model)
-    report = fill(model, entries, found, layout)
+    places = placement(model, layout)
+    entries, copies = entries_to_fill(model, places)
+    found = read_others(folder, found, layout, places)
+    report = fill(model, entries, found, lambda name: name in copies or _is_ignored(name, layout))
     if report.missing or report.mis_shaped:
         raise WeightsError(report, where=str(folder))
     return Opened(model, report, card)
@@ -93,14 +97,10 @@ def write_folder(folder: Path, model: Model, card: dict[str, Any]) -> str | None
     if layout is None:
         note = "transformers has no such model: the weights are kept under bertie's own names"
         config = {"model_type": "bertie", "architectures": [recipe.name]}
-    entries = layout.entries(recipe) if layout else own_entries(model)
-    kept = kept_tensors(model)
-    tensors = {}
-    for entry in entries:
-        for name, tensor in zip(entry.theirs, entry.split(kept[entry.ours]), strict=True):
-            tensors[name] = tensor.detach().clone()
-    if layout and not recipe.objectives:
-        tensors = {name.removeprefix(layout.prefix): tensor for name, tensor in tensors.items()}
+    places = placement(model, layout)
+    if HEADS in places:
+        heads = ", ".join(dict.fromkeys(entry.ours.split(".")[1] for entry in places[HEADS]))
+        note = f"transformers knows this model without its {heads} head: that is kept apart, in {HEADS}"
     if type(recipe).from_json(recipe.to_json()) != recipe:
         raise SpecError("the recipe's type does not describe all of its parts", hint="subclass Recipe with your types")
     try:
@@ -109,22 +109,28 @@ def write_folder(folder: Path, model: Model, card: dict[str, Any]) -> str | None
         raise FolderError(f"cannot be made a folder ({error.strerror})", where=str(folder)) from None
     config_text = json.dumps(config, indent=2, ensure_ascii=False) + "\n"
     (folder / "config.json").write_text(config_text, "utf-8")
-    write_weights(folder, tensors)
+    write_tensors(folder, model, layout, places)
+    for name, companion in (layout.companions(layout.known(recipe)) if layout else {}).items():
+        assert layout is not None
+        (folder / name / "config.json").write_text(
+            json.dumps(layout.config(companion.recipe), indent=2) + "\n", "utf-8"
+        )
     card = {**card, "recipe": json.loads(recipe.to_json()), "config_sha256": _sha256(config_text)}
     (folder / CARD).write_text(json.dumps(card, indent=2, ensure_ascii=False) + "\n", "utf-8")
     return note
 
 
 def hf_layout(recipe: Recipe) -> tuple[HFLayout | None, dict[str, Any]]:
-    """The architecture of `transformers` that expresses a recipe, with its config; None where there is none."""
-    for layout in LAYOUTS.values():
-        if config := layout.config(recipe):
-            return layout, config
-    return None, {}
+    """The architecture of `transformers` that expresses a recipe, with its config; None where there is none.
 
-
-def own_entries(model: Model) -> list[Entry]:
-    return [Entry(name, (name,)) for name in kept_tensors(model)]
+    Of several it is the one that has a name for most heads; of these the recipe's namesake, else the first.
+    """
+    configs = {kind: layout.config(layout.known(recipe)) for kind, layout in LAYOUTS.items()}
+    able = {kind: config for kind, config in configs.items() if config}
+    if not able:
+        return None, {}
+    best = max(able, key=lambda kind: (len(LAYOUTS[kind].known(recipe).objectives), kind == recipe.name))
+    return LAYOUTS[best], able[best]
 
 
 def read_json(path: Path) -> dict[str, Any]:
@@ -147,7 +153,7 @@ def take_place(made: Path, folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for pattern in MODEL_FILES:
         for old in folder.glob(pattern):
-            if pattern == "config.json" or not (made / old.name).exists():
+            if pattern == "config.json" or not (made / old.relative_to(folder)).exists():
                 old.unlink()
     for path in sorted(made.rglob("*"), key=lambda path: path == made / "config.json"):
         target = folder / path.relative_to(made)
@@ -178,6 +184,10 @@ def _layout(folder: Path, config: dict[str, Any]) -> HFLayout | None:
     return LAYOUTS[kind]
 
 
+def _is_ignored(name: str, layout: HFLayout | None) -> bool:
+    return layout is not None and layout.is_ignored(name.rpartition("/")[2])
+
+
 def _recipe_of(folder: Path, layout: HFLayout, config: dict[str, Any], names: frozenset[str]) -> Recipe:
     where = str(folder / "config.json")
     try:
@@ -186,6 +196,8 @@ def _recipe_of(folder: Path, layout: HFLayout, config: dict[str, Any], names: fr
         raise FolderError(f"does not say {error}", where=where) from None
     except ValidationError as error:
         raise FolderError(f"has a value that cannot work ({first_mistake(error)})", where=where) from None
+    except SpecError as error:
+        raise FolderError(f"has a value that cannot work ({error.what})", where=where) from None
 
 
 def _sha256(text: str) -> str:

@@ -24,7 +24,7 @@ class Model(nn.Module):
         for objective in recipe.objectives:
             owned = objective.build(recipe.encoder, self.vocabulary)
             self.heads[objective.kind] = owned
-            for own_name, encoder_name in objective.ties().items():
+            for own_name, encoder_name in objective.ties(recipe.encoder).items():
                 _share(owned, own_name, self.encoder.get_parameter(encoder_name))
 
     @classmethod

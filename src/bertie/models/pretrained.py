@@ -24,6 +24,7 @@ from bertie.models.sentence import SentenceSettings, read_sentence_settings, wri
 from bertie.models.source import find_folder
 from bertie.nn.encoder import Encoded
 from bertie.nn.pooling import Pooling, TokenPooling
+from bertie.objectives.masked_lm import MaskedLM
 from bertie.progress import progress_line
 from bertie.text import Tokenizer, Tokens, load_tokenizer
 
@@ -161,7 +162,8 @@ class Pretrained:
         """The best words for each gap, best first, gap after gap."""
         if top < 1:
             raise InputError(f"top is {top}; at least one guess must be asked for")
-        head = self._head("masked-lm", "fill gaps", "BertForMaskedLM or BertForPreTraining")
+        kind = next((one.kind for one in self.recipe.objectives if isinstance(one, MaskedLM)), "masked-lm")
+        head = self._head(kind, "fill gaps", "BertForMaskedLM or BertForPreTraining")
         tokenizer = self._need_tokenizer()
         mask = tokenizer.special.mask
         if mask is None:
@@ -254,11 +256,10 @@ class Pretrained:
             raise InputError("there are no tokens")
         fields = {"tokens": Ragged.of([tokens.ids]), "segments": Ragged.of([tokens.segments])}
         embeddings = self.recipe.encoder.embeddings
-        read = embeddings.fields
-        if "segments" in read and tokens.segments.max() >= (known := embeddings.table("segments").size):
+        if "segments" in embeddings.fields and tokens.segments.max() >= (known := embeddings.table("segments").size):
             raise InputError(f"the model knows {known} segment(s), this pair of texts needs more")
-        batch = Batch({name: fields[name] for name in fields if name in read})
-        return self.model.encoder(batch, keep_layers=keep_layers, keep_attention=keep_attention)
+        # Segments are told in any case: scores may ask for them where the embeddings do not.
+        return self.model.encoder(Batch(fields), keep_layers=keep_layers, keep_attention=keep_attention)
 
     def _head(self, kind: str, verb: str, classes: str) -> nn.Module:
         if kind not in self.model.heads:

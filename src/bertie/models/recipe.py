@@ -5,13 +5,20 @@ from typing import Annotated, Literal
 from pydantic import Field, field_validator
 
 from bertie.nn.encoder import EncoderSpec
+from bertie.objectives.distillation import Distillation
 from bertie.objectives.masked_lm import MaskedLM
 from bertie.objectives.next_sentence import NextSentence
+from bertie.objectives.permutation_lm import PermutationLM
+from bertie.objectives.replaced_tokens import ReplacedTokens
 from bertie.objectives.sentence_order import SentenceOrder
+from bertie.objectives.span_boundary import SpanBoundary
 from bertie.spec import Spec
 
 TokenizerKind = Literal["wordpiece", "byte-bpe", "unigram", "characters", "words"]
-AnyObjective = Annotated[MaskedLM | NextSentence | SentenceOrder, Field(discriminator="kind")]
+AnyObjective = Annotated[
+    MaskedLM | NextSentence | SentenceOrder | SpanBoundary | PermutationLM | ReplacedTokens | Distillation,
+    Field(discriminator="kind"),
+]
 
 
 class Size(Spec):

@@ -1,6 +1,6 @@
 """Wishes about objectives enter, a recipe with other objectives leaves, and a model that has their heads.
 
-Which tokens are masked, how many, and what is learned of pairs of sentences can be chosen wherever tokens are masked.
+Which tokens are chosen, how many, and what is learned of pairs of sentences can be said wherever tokens are chosen.
 """
 
 import torch
@@ -10,7 +10,6 @@ from bertie.data.shapes import Pairs, Segments
 from bertie.errors import SpecError
 from bertie.models.model import Model
 from bertie.models.recipe import AnyObjective, Recipe
-from bertie.objectives.masked_lm import MaskedLM
 from bertie.objectives.next_sentence import NextSentence
 from bertie.objectives.sentence_order import SentenceOrder
 
@@ -25,29 +24,22 @@ def vary(
     """`mask` and `sentences` are names of the tables above; what is None stays as the recipe has it."""
     if mask is None and mask_rate is None and sentences is None:
         return recipe
-    masked = next((objective for objective in recipe.objectives if isinstance(objective, MaskedLM)), None)
-    if masked is None:
+    if not any(hasattr(objective, "choose") for objective in recipe.objectives):
         raise SpecError(f"the recipe {recipe.name!r} masks no tokens, so its objectives cannot be chosen")
-    changed = masked.replace(
-        choose=masked.choose if mask is None else MASKS[mask], rate=masked.rate if mask_rate is None else mask_rate
-    )
-    others = [objective for objective in recipe.objectives if objective is not masked]
-    if sentences is not None:
-        changed, others = _with_sentences(changed, others, sentences)
-    return recipe.replace(objectives=(changed, *others))
+    wishes = {"choose": mask and MASKS[mask], "rate": mask_rate}
+    given = {name: value for name, value in wishes.items() if value is not None}
+    objectives = [one.replace(**given) if hasattr(one, "choose") else one for one in recipe.objectives]
+    return recipe.replace(objectives=objectives if sentences is None else _with_sentences(objectives, sentences))
 
 
-def _with_sentences(
-    masked: MaskedLM, others: list[AnyObjective], sentences: str
-) -> tuple[MaskedLM, list[AnyObjective]]:
+def _with_sentences(objectives: list[AnyObjective], sentences: str) -> list[AnyObjective]:
     """All objectives look at the same samples: pairs where their relation is to be told, else single stretches."""
-    kept = [objective for objective in others if objective.kind not in SENTENCE_KINDS]
+    kept = [objective for objective in objectives if objective.kind not in SENTENCE_KINDS]
     chosen = SENTENCES[sentences]
     if chosen is None:
-        single = Segments() if isinstance(masked.samples, Pairs) else masked.samples
-        return masked.replace(samples=single), kept
+        return [one.replace(samples=Segments()) if isinstance(one.samples, Pairs) else one for one in kept]
     pairs = Pairs(order=chosen is SentenceOrder)
-    return masked.replace(samples=pairs), [*kept, chosen(samples=pairs)]
+    return [*(one.replace(samples=pairs) for one in kept), chosen(samples=pairs)]
 
 
 def with_recipe(model: Model, recipe: Recipe, seed: int) -> Model:

@@ -26,28 +26,33 @@ def read_weights(folder: Path) -> dict[str, Tensor]:
             return _float32(_read_sharded(folder / index_name))
     for name in (SINGLE, LEGACY):
         if (folder / name).exists():
-            return _float32(_read_file(folder / name))
+            return read_file(folder / name)
     raise FolderError(
         "has no weights", where=str(folder), hint=f"one of {SINGLE}, {INDEX} or {LEGACY} should be beside config.json"
     )
 
 
-def write_weights(folder: Path, tensors: dict[str, Tensor]) -> None:
+def write_weights(folder: Path, tensors: dict[str, Tensor], file: str = SINGLE) -> None:
     """Written whole or not at all."""
-    temporary = folder / f".{SINGLE}.part"
+    temporary = folder / f".{file}.part"
     plain = {name: tensor.detach().contiguous() for name, tensor in tensors.items()}
     try:
         temporary.touch()
         mode = temporary.stat().st_mode  # as the user's umask says; safetensors makes files for their owner alone
         save_file(plain, temporary, metadata={"format": "pt"})
         temporary.chmod(mode)
-        with temporary.open("rb") as file:
-            os.fsync(file.fileno())
-        temporary.replace(folder / SINGLE)
+        with temporary.open("rb") as written:
+            os.fsync(written.fileno())
+        temporary.replace(folder / file)
     except (OSError, SafetensorError) as error:
-        raise FolderError(f"cannot write {SINGLE}: {error}", where=str(folder), hint="is the disk full?") from None
+        raise FolderError(f"cannot write {file}: {error}", where=str(folder), hint="is the disk full?") from None
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def read_file(path: Path) -> dict[str, Tensor]:
+    """All tensors of one file, in float32."""
+    return _float32(_read_file(path))
 
 
 def _read_sharded(index: Path) -> dict[str, Tensor]:

@@ -33,18 +33,22 @@ class Table(nn.Embedding):
 
 
 class Embeddings(nn.Module):
-    def __init__(self, tables: Mapping[str, Table], norm: nn.Module, dropout: float):
+    """With `project` the tables are narrower than what leaves."""
+
+    def __init__(self, tables: Mapping[str, Table], norm: nn.Module, dropout: float, project: nn.Linear | None = None):
         super().__init__()
         self.tables = nn.ModuleDict(tables)
         self.norm = norm
         self.dropout = Dropout(dropout)
+        self.project = project
 
     def forward(self, batch: Batch) -> Tensor:
         tables = cast(Iterable[Table], self.tables.values())
         first, *others = (table.look_up(batch) for table in tables)
         for other in others:
             first = first + other
-        return self.dropout(self.norm(first))
+        states = self.dropout(self.norm(first))
+        return states if self.project is None else self.project(states)
 
 
 class TableSpec(Spec):
@@ -62,7 +66,9 @@ class EmbeddingsSpec(Spec):
     kind: Literal["embeddings"] = "embeddings"
     tables: tuple[TableSpec, ...] = Field(min_length=1)
     norm_eps: float | None = 1e-12
+    norm_bias: bool = True
     dropout: float = Field(default=0.1, ge=0, lt=1)
+    factor: int | None = Field(default=None, ge=1)  # the width of the tables, where it is not the encoder's
 
     @model_validator(mode="after")
     def _fields_differ(self) -> "EmbeddingsSpec":
@@ -83,6 +89,12 @@ class EmbeddingsSpec(Spec):
     def fields(self) -> tuple[str, ...]:
         return tuple(table.field for table in self.tables)
 
+    def table_width(self, width: int) -> int:
+        """In an encoder of this width."""
+        return self.factor or width
+
     def build(self, width: int) -> Embeddings:
-        norm = nn.Identity() if self.norm_eps is None else nn.LayerNorm(width, eps=self.norm_eps)
-        return Embeddings({table.field: table.build(width) for table in self.tables}, norm, self.dropout)
+        inner = self.table_width(width)
+        norm = nn.Identity() if self.norm_eps is None else nn.LayerNorm(inner, eps=self.norm_eps, bias=self.norm_bias)
+        tables = {table.field: table.build(inner) for table in self.tables}
+        return Embeddings(tables, norm, self.dropout, None if self.factor is None else nn.Linear(inner, width))

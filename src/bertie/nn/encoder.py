@@ -13,7 +13,8 @@ from bertie.nn.embeddings import Embeddings, EmbeddingsSpec
 from bertie.nn.initial import initialised
 from bertie.nn.layout import Layout, Side
 from bertie.nn.pooling import FirstDense, FirstDenseSpec, first_token
-from bertie.nn.stack import Context, Stack, StackSpec
+from bertie.nn.stack import Context, Stack
+from bertie.nn.two_directions import AnyStack, TwoDirections
 from bertie.nn.visibility import Full, Visibility
 from bertie.spec import Spec
 
@@ -31,7 +32,7 @@ class Encoded:
 
 
 class Encoder(nn.Module):
-    def __init__(self, embeddings: Embeddings, stack: Stack, pooler: FirstDense | None = None):
+    def __init__(self, embeddings: Embeddings, stack: Stack | TwoDirections, pooler: FirstDense | None = None):
         super().__init__()
         self.embeddings, self.stack, self.pooler = embeddings, stack, pooler
 
@@ -62,7 +63,7 @@ class EncoderSpec(Spec):
     kind: Literal["encoder"] = "encoder"
     width: int = Field(ge=1)
     embeddings: EmbeddingsSpec
-    stack: StackSpec
+    stack: AnyStack
     pooler: FirstDenseSpec | None = None
     initial_std: float = Field(default=0.02, gt=0)
 

@@ -1,24 +1,29 @@
 """Feed-forward: each token's state enters alone and leaves in the same width."""
 
 from collections.abc import Callable
-from functools import partial
-from typing import Literal
+from typing import Annotated, Literal
 
 import torch.nn.functional as F
 from pydantic import Field
 from torch import Tensor, nn
 
-from bertie.nn.native.gelu import linear_gelu
+from bertie.nn.native.gelu import gated_gelu, linear_gelu
 from bertie.spec import Spec
+
+
+def gelu_tanh(states: Tensor) -> Tensor:
+    return F.gelu(states, approximate="tanh")
+
 
 ActivationName = Literal["gelu", "gelu_tanh", "relu", "silu", "tanh"]
 ACTIVATIONS: dict[ActivationName, Callable[[Tensor], Tensor]] = {
     "gelu": F.gelu,
-    "gelu_tanh": partial(F.gelu, approximate="tanh"),
+    "gelu_tanh": gelu_tanh,
     "relu": F.relu,
     "silu": F.silu,
     "tanh": Tensor.tanh,
 }
+EXACT = {F.gelu: True, gelu_tanh: False}  # what a kernel of our own does together with the bias
 
 
 class Dense(nn.Module):
@@ -29,8 +34,27 @@ class Dense(nn.Module):
         self.down = nn.Linear(inner, width)
 
     def forward(self, states: Tensor) -> Tensor:
-        hidden = linear_gelu(self.up, states) if self.activation is F.gelu else None
+        exact = EXACT.get(self.activation)
+        hidden = None if exact is None else linear_gelu(self.up, states, exact)
         return self.down(self.activation(self.up(states)) if hidden is None else hidden)
+
+
+class Gated(nn.Module):
+    """One half of what goes up decides how much of the other half comes down. Shazeer, 2020."""
+
+    def __init__(self, width: int, inner: int, activation: Callable[[Tensor], Tensor], bias: bool):
+        super().__init__()
+        self.up = nn.Linear(width, 2 * inner, bias=bias)  # what is activated, then what it is multiplied with
+        self.activation = activation
+        self.down = nn.Linear(inner, width, bias=bias)
+
+    def forward(self, states: Tensor) -> Tensor:
+        both = self.up(states)
+        hidden = gated_gelu(both) if self.activation is F.gelu else None
+        if hidden is None:
+            active, gate = both.chunk(2, -1)
+            hidden = self.activation(active) * gate
+        return self.down(hidden)
 
 
 class DenseSpec(Spec):
@@ -40,3 +64,16 @@ class DenseSpec(Spec):
 
     def build(self, width: int) -> Dense:
         return Dense(width, self.inner, ACTIVATIONS[self.activation])
+
+
+class GatedSpec(Spec):
+    kind: Literal["gated"] = "gated"
+    inner: int = Field(ge=1)
+    activation: ActivationName = "gelu"
+    bias: bool = True
+
+    def build(self, width: int) -> Gated:
+        return Gated(width, self.inner, ACTIVATIONS[self.activation], self.bias)
+
+
+AnyFeedForward = Annotated[DenseSpec | GatedSpec, Field(discriminator="kind")]

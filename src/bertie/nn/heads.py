@@ -1,41 +1,113 @@
 """Output heads: the states of the positions where something is predicted enter, logits leave."""
 
 from collections.abc import Callable
+from typing import Literal
 
 import torch
 import torch.nn.functional as F
+from pydantic import Field
 from torch import Tensor, nn
 
+from bertie.errors import SpecError
+from bertie.nn.encoder import EncoderSpec
+from bertie.nn.feed_forward import ACTIVATIONS, ActivationName
+from bertie.nn.initial import initialised
 from bertie.nn.native.cross_entropy import linear_cross_entropy
+from bertie.spec import Spec
+
+TOKEN_TABLE = "embeddings.tables.tokens.weight"
+
+
+class Transform(nn.Module):
+    """norm(activation(W x)): what stands between the last state and the vocabulary."""
+
+    def __init__(
+        self, width: int, inner: int, activation: Callable[[Tensor], Tensor], norm_eps: float, bias: bool = True
+    ):
+        super().__init__()
+        self.dense = nn.Linear(width, inner, bias=bias)
+        self.activation = activation
+        self.norm = nn.LayerNorm(inner, eps=norm_eps, bias=bias)
+
+    def forward(self, states: Tensor) -> Tensor:
+        return self.norm(self.activation(self.dense(states)))
 
 
 class VocabularyHead(nn.Module):
-    """A transform, then one logit a vocabulary entry. Tied: the weight is the token table's, set by the model."""
+    """A transform to the tables' width, then one logit a vocabulary entry. Tied: the weight is the token table's, set
+    by the model."""
 
-    def __init__(self, width: int, size: int, activation: Callable[[Tensor], Tensor], norm_eps: float, tied: bool):
+    def __init__(self, transform: nn.Module, inner: int, size: int, tied: bool):
         super().__init__()
-        self.weight: nn.Parameter  # [V, H]
-        self.dense = nn.Linear(width, width)
-        self.activation = activation
-        self.norm = nn.LayerNorm(width, eps=norm_eps)
-        self.register_parameter("weight", None if tied else nn.Parameter(torch.randn(size, width) * width**-0.5))
+        self.weight: nn.Parameter  # [V, inner]
+        self.transform = transform
+        self.register_parameter("weight", None if tied else nn.Parameter(torch.randn(size, inner) * inner**-0.5))
         self.bias = nn.Parameter(torch.zeros(size))
 
     def forward(self, states: Tensor) -> Tensor:
         """[P, H] -> [P, V]"""
         return F.linear(self.transform(states), self.weight, self.bias)
 
-    def transform(self, states: Tensor) -> Tensor:
-        """[P, H] -> [P, H]"""
-        return self.norm(self.activation(self.dense(states)))
-
     def loss(self, states: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
         """[P, H], [P] -> the cross entropy [P], and 1 where the target was the first choice [P]."""
+        losses, correct, _ = self.loss_and_draws(states, targets)
+        return losses, correct
+
+    def loss_and_draws(
+        self, states: Tensor, targets: Tensor, dice: Tensor | None = None
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Also an id [P] drawn for each place; `dice` [P], from 0 to 1, are its luck."""
         states = self.transform(states)
-        if (native := linear_cross_entropy(states, self.weight, self.bias, targets)) is not None:
+        if (native := linear_cross_entropy(states, self.weight, self.bias, targets, dice)) is not None:
             return native
         logits = F.linear(states, self.weight, self.bias)
-        return F.cross_entropy(logits, targets, reduction="none"), (logits.detach().argmax(-1) == targets).float()
+        correct = (logits.detach().argmax(-1) == targets).float()
+        draws = targets[:0] if dice is None else drawn(logits.detach(), dice)
+        return F.cross_entropy(logits, targets, reduction="none"), correct, draws
+
+
+def drawn(logits: Tensor, dice: Tensor) -> Tensor:
+    """One id a row: the first whose summed probability passes the die."""
+    sums = logits.float().softmax(-1).cumsum(-1)
+    return torch.searchsorted(sums, dice[:, None]).squeeze(-1).clamp(max=logits.shape[-1] - 1)
+
+
+class VocabularyHeadSpec(Spec):
+    kind: Literal["vocabulary"] = "vocabulary"
+    transform: bool = True
+    activation: ActivationName = "gelu"  # of the transform, like what follows
+    norm_eps: float = Field(default=1e-12, gt=0)
+    bias: bool = True
+    tied: bool = True
+
+    def build(self, encoder: EncoderSpec, size: int, part: type[VocabularyHead] = VocabularyHead) -> VocabularyHead:
+        inner = encoder.embeddings.table_width(encoder.width)
+        if self.transform:
+            activation = ACTIVATIONS[self.activation]
+            transform: nn.Module = Transform(encoder.width, inner, activation, self.norm_eps, self.bias)
+        elif inner == encoder.width:
+            transform = nn.Identity()
+        else:
+            raise SpecError(f"tables of width {inner} need a transform from the encoder's width {encoder.width}")
+        return initialised(part(transform, inner, size, self.tied), encoder.initial_std)
+
+    def ties(self, name: str = "weight") -> dict[str, str]:
+        """As an objective says them, for a head whose weight has this name."""
+        return {name: TOKEN_TABLE} if self.tied else {}
+
+
+class Detector(nn.Module):
+    """One logit a token: was it put there by another model?"""
+
+    def __init__(self, width: int, activation: Callable[[Tensor], Tensor]):
+        super().__init__()
+        self.dense = nn.Linear(width, width)
+        self.activation = activation
+        self.output = nn.Linear(width, 1)
+
+    def forward(self, states: Tensor) -> Tensor:
+        """[T, H] -> [T]"""
+        return self.output(self.activation(self.dense(states))).squeeze(-1)
 
 
 class Classifier(nn.Module):

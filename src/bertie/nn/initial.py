@@ -9,8 +9,9 @@ Part = TypeVar("Part", bound=nn.Module)
 
 def initialised(part: Part, std: float) -> Part:
     for module in part.modules():
-        if isinstance(module, nn.Linear | nn.Embedding):
-            nn.init.normal_(module.weight, std=std)
+        if not isinstance(module, nn.Linear | nn.Embedding) or module.weight.is_meta:  # a mere shape has no numbers
+            continue
+        nn.init.normal_(module.weight, std=std)
         if isinstance(module, nn.Linear) and module.bias is not None:
             nn.init.zeros_(module.bias)
     return part

@@ -15,9 +15,9 @@ from bertie.spec import Spec
 class PostNorm(nn.Module):
     """norm(x + f(x)), as in the first Transformer."""
 
-    def __init__(self, width: int, norm_eps: float, dropout: float):
+    def __init__(self, norm: nn.Module, dropout: float):
         super().__init__()
-        self.norm = nn.LayerNorm(width, eps=norm_eps)
+        self.norm = norm
         self.dropout = Dropout(dropout)
 
     def enter(self, states: Tensor) -> Tensor:
@@ -30,9 +30,9 @@ class PostNorm(nn.Module):
 class PreNorm(nn.Module):
     """x + f(norm(x)); the stack then ends with a norm."""
 
-    def __init__(self, width: int, norm_eps: float, dropout: float):
+    def __init__(self, norm: nn.Module, dropout: float):
         super().__init__()
-        self.norm = nn.LayerNorm(width, eps=norm_eps)
+        self.norm = norm
         self.dropout = Dropout(dropout)
 
     def enter(self, states: Tensor) -> Tensor:
@@ -48,7 +48,7 @@ class PostNormSpec(Spec):
     dropout: float = Field(default=0.1, ge=0, lt=1)
 
     def build(self, width: int) -> PostNorm:
-        return PostNorm(width, self.norm_eps, self.dropout)
+        return PostNorm(nn.LayerNorm(width, eps=self.norm_eps), self.dropout)
 
     def build_final(self, width: int) -> nn.Module:
         return nn.Identity()
@@ -58,12 +58,13 @@ class PreNormSpec(Spec):
     kind: Literal["pre-norm"] = "pre-norm"
     norm_eps: float = Field(default=1e-12, gt=0)
     dropout: float = Field(default=0.1, ge=0, lt=1)
+    bias: bool = True
 
     def build(self, width: int) -> PreNorm:
-        return PreNorm(width, self.norm_eps, self.dropout)
+        return PreNorm(self.build_final(width), self.dropout)
 
     def build_final(self, width: int) -> nn.Module:
-        return nn.LayerNorm(width, eps=self.norm_eps)
+        return nn.LayerNorm(width, eps=self.norm_eps, bias=self.bias)
 
 
 AnyResidual = Annotated[PostNormSpec | PreNormSpec, Field(discriminator="kind")]

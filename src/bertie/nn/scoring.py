@@ -13,7 +13,8 @@ from torch import Tensor, nn
 
 from bertie.nn.layout import Layout
 from bertie.nn.native.attention import attend
-from bertie.nn.visibility import Causal, Full
+from bertie.nn.runs import Run
+from bertie.nn.visibility import Causal, Full, Window
 from bertie.spec import Spec
 
 
@@ -62,33 +63,62 @@ class FusedScorer(nn.Module):
         if not self.recognises(layout):
             return self.reference(query, key, value, layout)
         dropout = self.reference.dropout.p if self.training else 0.0
-        causal = isinstance(layout.visibility, Causal)
+        causal, reach = isinstance(layout.visibility, Causal), _reach(layout)
         turned = self.reference.score.prepare(query, key, layout)
-        if not causal and (native := attend(*turned, value, layout, dropout)) is not None:
+        if not causal and (native := attend(*turned, value, layout, dropout, reach)) is not None:
             return native
         if dropout > 0:  # torch's kernel for processors has none
             return self.reference(query, key, value, layout)
         mixed = []
         for run in layout.runs:
             # Causal rows need no mask for padded keys: a token sees none behind it.
-            mask = None if causal else run.padded_keys
+            mask = None if causal else _seen_keys(run, reach)
             q, k, v = run.query.rectangle(turned[0]), run.key.rectangle(turned[1]), run.key.rectangle(value)
             mixed.append(run.query.flat(F.scaled_dot_product_attention(q, k, v, attn_mask=mask, is_causal=causal)))
         return mixed[0] if len(mixed) == 1 else torch.cat(mixed)
 
     def recognises(self, layout: Layout) -> bool:
         plain = type(self.reference.score).forward is DotProduct.forward and layout.observed is None
-        aligned = isinstance(layout.visibility, Full) or (
-            isinstance(layout.visibility, Causal) and layout.query is layout.key
-        )
-        return plain and aligned and len(layout.query.rows.values) > 0
+        seen = layout.visibility
+        near = isinstance(seen, Causal) or (isinstance(seen, Window) and seen.dilation == 1)
+        known = isinstance(seen, Full) or (near and layout.query is layout.key)
+        return plain and known and len(layout.query.rows.values) > 0
 
 
-class DotProductSpec(Spec):
-    kind: Literal["dot-product"] = "dot-product"
+def _reach(layout: Layout) -> int | None:
+    """How far a token sees to either side; None where that is all of the row."""
+    seen = layout.visibility
+    return seen.reach if isinstance(seen, Window) and seen.reach < layout.key.rows.longest - 1 else None
+
+
+def _seen_keys(run: Run, reach: int | None) -> Tensor | None:
+    """[B or 1, 1, Lq or 1, Lk], True for keys that may be seen; None when all may."""
+    if reach is None:
+        return run.padded_keys
+    distance = torch.arange(run.query.longest)[:, None] - torch.arange(run.key.longest)
+    near = (distance.abs() <= reach)[None, None]
+    if run.padded_keys is None:
+        return near
+    # Padding must see something: a softmax over nothing would spoil the gradients of all keys.
+    return (near & run.padded_keys) | ~run.query.exists[:, None, :, None]
+
+
+class ScorerSpec(Spec):
+    """What all kinds share; each has its own `score`."""
+
     dropout: float = Field(default=0.0, ge=0, lt=1)
     fused: bool = True
 
+    def score(self, num_heads: int, head_width: int) -> DotProduct:
+        raise NotImplementedError
+
     def build(self, num_heads: int, head_width: int) -> nn.Module:
-        reference = ReferenceScorer(DotProduct(), self.dropout)
+        reference = ReferenceScorer(self.score(num_heads, head_width), self.dropout)
         return FusedScorer(reference) if self.fused else reference
+
+
+class DotProductSpec(ScorerSpec):
+    kind: Literal["dot-product"] = "dot-product"
+
+    def score(self, num_heads: int, head_width: int) -> DotProduct:
+        return DotProduct()

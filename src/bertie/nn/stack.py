@@ -5,14 +5,15 @@ A block is a mixer, perhaps a mixer that looks at another sequence, and a feed-f
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, field_validator
+from pydantic import Field, field_validator, model_validator
 from torch import Tensor, nn
 
 from bertie.nn.attention import AttentionSpec, Memory
-from bertie.nn.feed_forward import DenseSpec
+from bertie.nn.feed_forward import AnyFeedForward
 from bertie.nn.layout import Layout, Side
+from bertie.nn.lstm import LSTMSpec
 from bertie.nn.residual import AnyResidual, PostNorm, PostNormSpec, PreNorm
 from bertie.nn.visibility import AnyVisibility, Full, Visibility
 from bertie.spec import Spec
@@ -67,15 +68,18 @@ class Block(nn.Module):
         return states, memory
 
 
+AnyMixer = Annotated[AttentionSpec | LSTMSpec, Field(discriminator="kind")]
+
+
 class BlockSpec(Spec):
     kind: Literal["block"] = "block"
-    mixer: AttentionSpec
+    mixer: AnyMixer
     cross: AttentionSpec | None = None
-    feed_forward: DenseSpec | None = None
+    feed_forward: AnyFeedForward | None = None
     residual: AnyResidual = PostNormSpec()
 
     def build(self, width: int) -> Block:
-        def joined(spec: AttentionSpec | DenseSpec | None) -> Joined | None:
+        def joined(spec: AttentionSpec | AnyFeedForward | None) -> Joined | None:
             return None if spec is None else Joined(spec.build(width), self.residual.build(width))
 
         mixer = Joined(self.mixer.build(width), self.residual.build(width))
@@ -118,20 +122,49 @@ class Stack(nn.Module):
         return Stacked(states, tuple(layers) if keep_layers else (), tuple(kept))
 
 
+Shared = Literal["mixer", "feed-forward"]
+ATTRIBUTES: dict[Shared, str] = {"mixer": "mixer", "feed-forward": "feed_forward"}
+
+
 class StackSpec(Spec):
-    """`visibility` is a list to cycle through (local, local, global, ...); one alone holds for all layers."""
+    """Layers take block and visibility from two lists in turn (local, local, global, ...); one alone holds for all."""
 
     kind: Literal["stack"] = "stack"
     depth: int = Field(ge=0)
     block: BlockSpec
+    others: tuple[BlockSpec, ...] = ()  # that follow the first in turn, where layers differ
     visibility: tuple[AnyVisibility, ...] = Field(default=(Full(),), min_length=1)
+    shared: tuple[Shared, ...] = ()  # parts that all layers of a group have in common
+    groups: int = Field(default=1, ge=1)
+    normed: bool = False  # what enters is normed already: the first mixer takes it as it is
 
     @field_validator("visibility", mode="before")
     @classmethod
     def _one_is_a_cycle(cls, value: Any) -> Any:
         return value if isinstance(value, list | tuple) else (value,)
 
+    @model_validator(mode="after")
+    def _groups_are_even(self) -> "StackSpec":
+        if self.groups > 1 and (not self.shared or self.depth % self.groups):
+            raise ValueError(
+                f"{self.depth} layers that share {self.shared or 'nothing'} do not make {self.groups} groups"
+            )
+        return self
+
+    def block_of(self, layer: int) -> BlockSpec:
+        return (self.block, *self.others)[layer % (1 + len(self.others))]
+
+    def owner(self, layer: int) -> int:
+        """The layer whose parts a layer has, where it shares them."""
+        size = self.depth // self.groups
+        return layer // size * size
+
     def build(self, width: int) -> Stack:
         visibilities = [self.visibility[layer % len(self.visibility)] for layer in range(self.depth)]
-        blocks = [self.block.build(width) for _ in range(self.depth)]
+        blocks = [self.block_of(layer).build(width) for layer in range(self.depth)]
+        for layer, block in enumerate(blocks):
+            for part in self.shared:
+                setattr(block, ATTRIBUTES[part], getattr(blocks[self.owner(layer)], ATTRIBUTES[part]))
+        if self.normed and blocks:
+            blocks[0].mixer.residual.norm = nn.Identity()
         return Stack(blocks, visibilities, self.block.residual.build_final(width) if self.depth else nn.Identity())

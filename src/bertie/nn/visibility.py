@@ -51,6 +51,15 @@ class Causal(Visibility):
         return key["positions"] <= query["positions"]
 
 
+class Following(Visibility):
+    """Itself and what stands behind."""
+
+    kind: Literal["following"] = "following"
+
+    def allows(self, query: Facts, key: Facts) -> Tensor:
+        return key["positions"] >= query["positions"]
+
+
 class Window(Visibility):
     """At most `reach` steps of `dilation` to either side."""
 
@@ -131,6 +140,8 @@ class Or(Visibility):
         return first
 
 
-Known = Annotated[Full | Causal | Window | Same | Marked | Prefix | Permutation | And | Or, Field(discriminator="kind")]
+Known = Annotated[
+    Full | Causal | Following | Window | Same | Marked | Prefix | Permutation | And | Or, Field(discriminator="kind")
+]
 _KNOWN: TypeAdapter[Visibility] = TypeAdapter(Known)
 AnyVisibility = Annotated[SerializeAsAny[Visibility], WrapValidator(_known_or_own)]

@@ -12,9 +12,7 @@ from bertie.data.masking import Chooser, EachToken, Replacement
 from bertie.data.shapes import SampleShape, Segments
 from bertie.errors import TokenizerError
 from bertie.nn.encoder import Encoder, EncoderSpec
-from bertie.nn.feed_forward import ACTIVATIONS, ActivationName
-from bertie.nn.heads import VocabularyHead
-from bertie.nn.initial import initialised
+from bertie.nn.heads import VocabularyHead, VocabularyHeadSpec
 from bertie.objectives.objective import Objective, Vocabulary
 from bertie.objectives.report import Figure, LossReport
 
@@ -25,9 +23,7 @@ class MaskedLM(Objective):
     choose: Chooser = EachToken()
     rate: float = Field(default=0.15, gt=0, lt=1)
     replacement: Replacement = Replacement()
-    activation: ActivationName = "gelu"
-    norm_eps: float = Field(default=1e-12, gt=0)
-    tied: bool = True
+    head: VocabularyHeadSpec = VocabularyHeadSpec()
 
     def corrupt(self, sample: Sample, vocabulary: Vocabulary, rng: np.random.Generator) -> Sample:
         if vocabulary.mask is None:
@@ -43,12 +39,10 @@ class MaskedLM(Objective):
         return {**sample, "tokens": replaced, "masked": Places("tokens", chosen.positions), "masked_targets": targets}
 
     def build(self, encoder: EncoderSpec, vocabulary: Vocabulary) -> VocabularyHead:
-        activation = ACTIVATIONS[self.activation]
-        head = VocabularyHead(encoder.width, vocabulary.size, activation, self.norm_eps, self.tied)
-        return initialised(head, encoder.initial_std)
+        return self.head.build(encoder, vocabulary.size)
 
-    def ties(self) -> Mapping[str, str]:
-        return {"weight": "embeddings.tables.tokens.weight"} if self.tied else {}
+    def ties(self, encoder: EncoderSpec) -> Mapping[str, str]:
+        return self.head.ties()
 
     def counts(self, batch: Batch) -> Mapping[str, int]:
         return {"masked_lm": len(batch.tensor("masked_targets"))}

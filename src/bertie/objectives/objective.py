@@ -39,7 +39,7 @@ class Objective(Spec):
         """What it owns: a head, a generator, a decoder, a teacher. `encoder` is the encoder's spec."""
         raise NotImplementedError
 
-    def ties(self) -> Mapping[str, str]:
+    def ties(self, encoder: Any) -> Mapping[str, str]:
         """Parameters of the owned module that are the encoder's own: owned name -> encoder name."""
         return {}
 

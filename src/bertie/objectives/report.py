@@ -12,17 +12,18 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class Figure:
-    """A sum and how many things it was summed over."""
+    """A sum and how many things it was summed over. The weight is that of its mean in the whole loss."""
 
     sum: Tensor
     count: Tensor
+    weight: float = 1.0
 
     @classmethod
-    def over(cls, values: Tensor) -> "Figure":
-        return cls(values.sum(), torch.tensor(values.numel()))
+    def over(cls, values: Tensor, weight: float = 1.0) -> "Figure":
+        return cls(values.sum(), torch.tensor(values.numel()), weight)
 
     def __add__(self, other: "Figure") -> "Figure":
-        return Figure(self.sum + other.sum, self.count + other.count)
+        return Figure(self.sum + other.sum, self.count + other.count, self.weight)
 
     @property
     def mean(self) -> Tensor:
@@ -40,9 +41,9 @@ class LossReport:
         return LossReport(_add(self.losses, other.losses), _add(self.metrics, other.metrics))
 
     def loss(self, counts: Mapping[str, Tensor] | None = None) -> Tensor:
-        """The sum of mean losses. `counts` gives the denominators of a larger whole (all ranks, all micro-batches)."""
+        """The weighted sum of mean losses. `counts` gives the denominators of a larger whole: all ranks, all micros."""
         divided = [
-            figure.sum / (figure.count if counts is None else counts[name]).clamp(min=1)
+            figure.weight * figure.sum / (figure.count if counts is None else counts[name]).clamp(min=1)
             for name, figure in self.losses.items()
         ]
         return torch.stack(divided).sum() if divided else torch.zeros(())
@@ -50,8 +51,8 @@ class LossReport:
     def detached(self) -> "LossReport":
         """Plain numbers to keep, without the graph behind them."""
         return LossReport(
-            {name: Figure(figure.sum.detach(), figure.count) for name, figure in self.losses.items()},
-            {name: Figure(figure.sum.detach(), figure.count) for name, figure in self.metrics.items()},
+            {name: Figure(figure.sum.detach(), figure.count, figure.weight) for name, figure in self.losses.items()},
+            {name: Figure(figure.sum.detach(), figure.count, figure.weight) for name, figure in self.metrics.items()},
         )
 
     def means(self) -> dict[str, float]:

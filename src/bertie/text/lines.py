@@ -40,6 +40,17 @@ def refuse_long(name: str, line: int, limit: int, what: str = "the line is") -> 
     refuse(name, f"{what} longer than the limit of {limit:,} bytes", line, hint)
 
 
+def refuse_binary(start: bytes, name: str) -> None:
+    """`start` is the beginning of what should be text."""
+    for signature, kind in SIGNATURES.items():
+        if start.startswith(signature):
+            refuse(name, f"this is a binary file ({kind}), not text", hint="give it the ending of what it is")
+    if start.startswith((b"\xff\xfe", b"\xfe\xff")):
+        refuse(name, "this is UTF-16, not UTF-8", hint=f"convert it: {conversion(name, 'UTF-16')}")
+    if b"\0" in start:
+        refuse(name, "this is a binary file, not text (it has NUL bytes)", hint="give a file of UTF-8 text")
+
+
 def conversion(name: str, encoding: str) -> str:
     """How to get the text as UTF-8: a command that can be run as it stands."""
     command = f"iconv -f {encoding} -t UTF-8"
@@ -92,7 +103,7 @@ class Lines:
         self._stream = unpack(stream, codec)
 
     def __iter__(self) -> Iterator[str]:
-        self._refuse_binary(self._read(lambda: self._stream.peek(8192)))
+        refuse_binary(self._read(lambda: self._stream.peek(8192)), self.name)
         limit = self.max_line_bytes
         # Two bytes more than the limit: room for the line's end, and no more of a line without one.
         while raw := self._read(lambda: self._stream.readline(limit + 2)):
@@ -110,15 +121,6 @@ class Lines:
 
     def _read(self, read: Callable[[], bytes]) -> bytes:
         return read_or_refuse(read, self.name, self.number + 1)
-
-    def _refuse_binary(self, start: bytes) -> None:
-        for signature, kind in SIGNATURES.items():
-            if start.startswith(signature):
-                refuse(self.name, f"this is a binary file ({kind}), not text", hint="give it the ending of what it is")
-        if start.startswith((b"\xff\xfe", b"\xfe\xff")):
-            refuse(self.name, "this is UTF-16, not UTF-8", hint=f"convert it: {conversion(self.name, 'UTF-16')}")
-        if b"\0" in start:
-            refuse(self.name, "this is a binary file, not text (it has NUL bytes)", hint="give a file of UTF-8 text")
 
     def _refuse_encoding(self, byte: int, offset: int) -> NoReturn:
         refuse(

@@ -64,7 +64,7 @@ class Ranks:
         figures = [*report.losses.values(), *report.metrics.values()]
         total = torch.stack([torch.stack([figure.sum.double(), figure.count.double()]) for figure in figures])
         dist.all_reduce(total)
-        summed = iter([Figure(*pair) for pair in total])
+        summed = iter([Figure(pair[0], pair[1], figure.weight) for pair, figure in zip(total, figures, strict=True)])
         losses = {name: next(summed) for name in report.losses}
         return LossReport(losses, {name: next(summed) for name in report.metrics})
 

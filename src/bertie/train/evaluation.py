@@ -1,7 +1,7 @@
 """Held-out batches enter, figures leave: losses, accuracies, perplexity, beside what predicting by frequency costs."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import torch
@@ -12,7 +12,7 @@ from bertie.models.model import Model
 from bertie.train.loop import total
 
 TARGETS = "masked_targets"
-LOSS = "masked_lm"
+PREDICTION_LOSSES = ("masked_lm", "permutation_lm")  # that say what predicting those targets costs
 COUNTED = 5_000_000  # tokens that tell the frequencies; more would change nothing
 COUNTED_ROWS = 50_000
 
@@ -31,14 +31,19 @@ class Evaluation:
             report = total([model.loss(batch) for batch in self.batches])
         model.train(was_training)
         figures = {"loss": float(report.loss()), **report.means()}
-        if LOSS in figures:
-            figures["perplexity"] = math.exp(min(figures[LOSS], 700.0))
+        if (cost := prediction_loss(figures)) is not None:
+            figures["perplexity"] = math.exp(min(cost, 700.0))
         return {**figures, **self.baseline}
 
     @staticmethod
     def beats_baseline(figures: dict[str, float]) -> bool:
         """True also where there is no such baseline."""
-        return figures.get(LOSS, -math.inf) < figures.get("unigram_loss", math.inf)
+        cost = prediction_loss(figures)
+        return cost is None or cost < figures.get("unigram_loss", math.inf)
+
+
+def prediction_loss(figures: Mapping[str, float]) -> float | None:
+    return next((figures[name] for name in PREDICTION_LOSSES if name in figures), None)
 
 
 def token_frequencies(documents: Documents, vocab_size: int) -> np.ndarray:

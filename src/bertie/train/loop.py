@@ -31,12 +31,15 @@ DTYPES: dict[Precision, torch.dtype] = {"float32": torch.float32, "bfloat16": to
 RELEASE_EVERY = 10
 
 
+LAST_GOOD = "last-good"  # in a run's folder: the model before such a step
+
+
 class NotFiniteError(UserError):
     """A loss or a gradient is no longer a number."""
 
     def __init__(self, step: int, what: str):
         self.step = step  # from 0
-        hint = "the state before that step is kept; try a lower --lr or a longer --warmup in a new run"
+        hint = f"the state before that step is in OUT/{LAST_GOOD}: go on in a new run, --from it, with a lower --lr"
         super().__init__(f"{what} is not finite at step {step + 1:,}", hint=hint)
 
 

@@ -24,7 +24,7 @@ from bertie.train.checkpoint import Checkpoints
 from bertie.train.distribution import ALONE, Ranks
 from bertie.train.evaluation import Evaluation
 from bertie.train.log import Log
-from bertie.train.loop import NotFiniteError, StepResult, count_tokens, take_step
+from bertie.train.loop import LAST_GOOD, NotFiniteError, StepResult, count_tokens, take_step
 from bertie.train.options import PretrainOptions
 from bertie.train.run_data import AnyCorpus, RunData, prepare
 from bertie.train.run_folder import (
@@ -52,12 +52,14 @@ def pretrain(
     options: PretrainOptions,
     *,
     base: str | None = None,
+    teacher: str | None = None,
     config: str | None = None,
     peak: Callable[[int], float] | None = None,
     tell: Callable[[Record], None] | None = None,
     ranks: Ranks = ALONE,
 ) -> Record:
-    """Trains a model, or goes on; returns the summary. `base` is the digest of the model that `model` continues.
+    """Trains a model, or goes on; returns the summary. `base` is the digest of the model that `model` continues,
+    `teacher` that of the one that it learns from.
 
     `config` is the text of a file to keep beside the options. `peak` says how many tokens a second there would be at
     the machine's peak, for rows of a length. `tell` gets every record of the log, and notices, as they come. Of many
@@ -72,6 +74,7 @@ def pretrain(
         "from": base,
         "corpus": corpus.digest,
         "tokenizer": tokenizer.digest,
+        **({} if teacher is None else {"teacher": teacher}),
     }
     with ExitStack() as stack:
         log = None
@@ -84,7 +87,11 @@ def pretrain(
         if not is_finished(target):
             signals = stack.enter_context(StopSignals())
             run = _Run(target, model, data, options, log, signals, peak, tell or (lambda record: None), ranks)
-            run.go()
+            try:
+                run.go()
+            except NotFiniteError:
+                run.write_model(tokenizer, LAST_GOOD)
+                raise
             run.finish(tokenizer)
         ranks.wait()
         return read_object(target / SUMMARY)
@@ -132,6 +139,7 @@ class _Run:
             try:
                 self._step()
             except NotFiniteError as error:
+                self.checkpoints.keep += 1  # those before may be sounder
                 self._save(error.step)  # the step was not taken: this is the last good state
                 raise
 
@@ -140,6 +148,8 @@ class _Run:
         here = surroundings(self.ranks)
         if restored is None:
             self._note({"event": "start", "step": 0, **here})
+            for note in self.data.notes:
+                self._note({"event": "note", "step": 0, "what": note})
             return
         for told in restored.damaged:
             self._note({"event": "damaged", "step": restored.step, "checkpoint": told})
@@ -242,13 +252,21 @@ class _Run:
         """The model folder, then the summary."""
         if not self.ranks.leads:
             return
-        state = self.state
-        figures = {"steps": state.steps, "tokens": state.tokens, "best": state.best, "evaluation": state.evaluation}
+        notes = [*self.data.notes, *self.write_model(tokenizer, MODEL)]
+        write_summary(self.folder, {**self._figures(), "seconds": self.state.done.seconds, "notes": notes})
+        self._note({"event": "finished", "step": self.state.steps})
+
+    def write_model(self, tokenizer: Tokenizer, name: str) -> list[str]:
+        """What `transformers` cannot express of it leaves."""
+        if not self.ranks.leads:
+            return []
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # what it could not express is told below
-            notes = Pretrained(self.model, tokenizer, card={"training": figures}).save(self.folder / MODEL)
-        write_summary(self.folder, {**figures, "seconds": state.done.seconds, "notes": notes})
-        self._note({"event": "finished", "step": state.steps})
+            warnings.simplefilter("ignore")  # it is told by the caller
+            return Pretrained(self.model, tokenizer, card={"training": self._figures()}).save(self.folder / name)
+
+    def _figures(self) -> Record:
+        state = self.state
+        return {"steps": state.steps, "tokens": state.tokens, "best": state.best, "evaluation": state.evaluation}
 
     def _note(self, record: Record) -> None:
         if self.log is not None:

@@ -8,11 +8,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
+from bertie.batch import Batch
 from bertie.data.corpus import Corpus, check_tokenizer
 from bertie.data.course import Course, Place, Stage, stages_of
 from bertie.data.frozen_corpus import FrozenCorpus
+from bertie.data.parallel_corpus import ParallelCorpus
 from bertie.data.samples.building import build_samples
 from bertie.data.samples.frame import Frame
+from bertie.data.samples.parallel import ParallelSamples
 from bertie.data.samples.source import Documents, Samples
 from bertie.errors import SpecError, TokenizerError
 from bertie.models.recipe import Recipe
@@ -22,7 +27,7 @@ from bertie.train.held_out import hold_out
 from bertie.train.instances import Corruption, Instances, fixed_instances, sample_shape, vocabulary_of
 from bertie.train.options import PretrainOptions, differences
 
-AnyCorpus = Corpus | FrozenCorpus
+AnyCorpus = Corpus | FrozenCorpus | ParallelCorpus
 
 
 @dataclass(frozen=True)
@@ -30,6 +35,7 @@ class RunData:
     course: Course
     instances: Instances
     evaluation: Evaluation | None
+    notes: tuple[str, ...] = ()  # what of the corpus is never seen
 
     @property
     def beginning(self) -> Place:
@@ -51,14 +57,16 @@ def prepare(
         raise TokenizerError(what, hint="they belong to different vocabularies")
     for phase in options.lengths.phases:
         sample_shape(recipe, phase.length)
+    notes: list[str] = []
     if isinstance(corpus, FrozenCorpus):
         check_frozen(corpus, recipe, tokenizer, options)
         samples: Sequence[Samples] = [corpus.samples]
         corruption, evaluation = None, _frozen_evaluation(corpus, tokenizer, options)
     else:
-        check_tokenizer(corpus.manifest.tokenizer, tokenizer, str(corpus.folder))
+        for side in sides_of(corpus):
+            check_tokenizer(side.manifest.tokenizer, tokenizer, str(side.folder))
         corruption = Corruption(recipe.objectives, vocabulary_of(tokenizer))
-        samples, evaluation = _build(corpus, recipe, tokenizer, options, corruption)
+        samples, evaluation, notes = _build(corpus, recipe, tokenizer, options, corruption)
     stages = stages_of(options.lengths, options.batch_tokens, options.ramp)
     course = Course(stages, samples, options.seed)
     instances = Instances(
@@ -74,9 +82,20 @@ def prepare(
     if fewest < num_ranks:
         what = f"a step may have only {fewest} rows, fewer than there are processes ({num_ranks})"
         raise SpecError(what, hint="give a larger --batch-tokens, or start fewer processes")
-    data = RunData(course, instances, evaluation)
-    instances(data.beginning)
+    data = RunData(course, instances, evaluation, tuple(dict.fromkeys(notes)))
+    check_tables(recipe, instances(data.beginning))
     return data
+
+
+def check_tables(recipe: Recipe, micros: Sequence[Batch]) -> None:
+    """Every number of a field has its row in the field's table."""
+    for table in recipe.encoder.embeddings.tables:
+        numbers = [micro.tensor(table.field) for micro in micros if table.field in micro]
+        most = max((int(number.max()) for number in numbers if len(number)), default=0)
+        if most + table.offset >= table.size:
+            rows = table.size - table.offset
+            what = f"the samples have {table.field} up to {most}, the model has {rows} row(s) for them"
+            raise SpecError(what, hint="the recipe was not made for such samples: leave out --sentences")
 
 
 def plan_rows(course: Course, stage: Stage) -> int:
@@ -85,19 +104,38 @@ def plan_rows(course: Course, stage: Stage) -> int:
     return plan.window_of(stage.tokens) // plan.samples.longest
 
 
+def sides_of(corpus: Corpus | ParallelCorpus) -> list[Corpus]:
+    return [corpus.corpus, corpus.translations] if isinstance(corpus, ParallelCorpus) else [corpus]
+
+
 def _build(
-    corpus: Corpus, recipe: Recipe, tokenizer: Tokenizer, options: PretrainOptions, corruption: Corruption
-) -> tuple[list[Samples], Evaluation | None]:
+    corpus: Corpus | ParallelCorpus,
+    recipe: Recipe,
+    tokenizer: Tokenizer,
+    options: PretrainOptions,
+    corruption: Corruption,
+) -> tuple[list[Samples], Evaluation | None, list[str]]:
+    """What to learn from, for each length; what to measure on; and what of the text is in neither."""
     frame = Frame.of(tokenizer)
-    learned: Documents = corpus
+    learned: list[Documents] = [*sides_of(corpus)]
     evaluation = None
+    notes: list[str] = []
     if options.held_out:
-        learned, held = hold_out(corpus, options.held_out)
-        measured = build_samples(sample_shape(recipe, options.length), held, frame)
+        # Which documents these are depends on their number alone: a text goes with its translation.
+        parts = [hold_out(side, options.held_out) for side in learned]
+        learned = [learned for learned, _ in parts]
+        measured = build_samples(sample_shape(recipe, options.length), [held for _, held in parts], frame)
         rows = fixed_instances(measured, corruption, options.eval_rows, options.micro_tokens)
-        evaluation = Evaluation(rows, token_frequencies(learned, tokenizer.size))
+        evaluation = Evaluation(rows, np.sum([token_frequencies(side, tokenizer.size) for side in learned], axis=0))
+        notes += [f"held out: {loss}" for loss in losses_of(measured)]
     shapes = [sample_shape(recipe, phase.length) for phase in options.lengths.phases]
-    return [build_samples(shape, learned, frame) for shape in shapes], evaluation
+    samples = [build_samples(shape, learned, frame) for shape in shapes]
+    return samples, evaluation, [loss for one in samples for loss in losses_of(one)] + notes
+
+
+def losses_of(samples: Samples) -> list[str]:
+    """Of a document that is too long, other shapes make several rows."""
+    return samples.losses if isinstance(samples, ParallelSamples) else []
 
 
 def _frozen_evaluation(corpus: FrozenCorpus, tokenizer: Tokenizer, options: PretrainOptions) -> Evaluation | None:

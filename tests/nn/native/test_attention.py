@@ -12,7 +12,7 @@ from bertie.batch import Ragged
 from bertie.nn.layout import Layout, Side
 from bertie.nn.native.attention import LONGEST, attend, kernel
 from bertie.nn.scoring import DotProduct, FusedScorer, ReferenceScorer
-from bertie.nn.visibility import Causal
+from bertie.nn.visibility import Causal, Window
 
 needs_kernel = pytest.mark.skipif(kernel() is None, reason="no C compiler with OpenMP here")
 Lengths = st.lists(st.integers(1, 70), min_size=1, max_size=12)
@@ -137,28 +137,31 @@ def test_gradients_of_rows_too_long_for_one_block() -> None:
 
 
 @needs_kernel
-@pytest.mark.parametrize("lengths", [[5, 30, 1, 17], [LONGEST + 44]])
-def test_dropout_is_dropout_of_the_weights(lengths: list[int]) -> None:
+@pytest.mark.parametrize(
+    ("lengths", "reach"), [([5, 30, 1, 17], None), ([LONGEST + 44], None), ([5, 30, 1, 17], 6), ([LONGEST + 44], 70)]
+)
+def test_dropout_is_dropout_of_the_weights(lengths: list[int], reach: int | None) -> None:
     """What was dropped is read off with values that are the unit vectors; the rest must then follow from it."""
     rate, longest = 0.3, max(lengths)
     width = -(-longest // 16) * 16
     layout = Layout.within(side(lengths))
+    near = layout if reach is None else layout.seen_by(Window(reach=reach))
     q, k, toward = (states(sum(lengths), 1, width, seed) for seed in range(3))
     units = torch.cat([torch.eye(length, width) for length in lengths])[:, None]
     torch.manual_seed(5)
-    seen = attend(q, k, units, layout, rate)
+    seen = attend(q, k, units, layout, rate, reach)
     assert seen is not None
     kept = layout.query.rows.with_values(seen[:, 0, :longest]).pad()[:, None] != 0  # [B, 1, L, L]
 
     def by_hand(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
         rows = layout.query.rows
         a, b, c = (rows.with_values(each).pad().transpose(1, 2) for each in (query, key, value))
-        scores = (a @ b.transpose(-1, -2) * width**-0.5).masked_fill(~layout.allowed, -torch.inf)
+        scores = (a @ b.transpose(-1, -2) * width**-0.5).masked_fill(~near.allowed, -torch.inf)
         return rows.unpad((scores.softmax(-1) * kept / (1 - rate) @ c).transpose(1, 2)).values
 
     def by_kernel(query: Tensor, key: Tensor, value: Tensor) -> Tensor | None:
         torch.manual_seed(5)
-        return attend(query, key, value, layout, rate)
+        return attend(query, key, value, layout, rate, reach)
 
     given = (q, k, states(sum(lengths), 1, width, 7))
     torch.testing.assert_close(by_kernel(*given), by_hand(*given), atol=5e-6, rtol=1e-5)
@@ -193,3 +196,53 @@ def gradients(call: Callable[..., Tensor | None], given: tuple[Tensor, ...], tow
     result = call(*leaves)
     assert result is not None
     return torch.autograd.grad(result, leaves, toward)
+
+
+reaches = st.sampled_from([0, 1, 5, 17, 30])
+
+
+@needs_kernel
+@given(lengths=Lengths, reach=reaches, width=st.sampled_from([16, 48]))
+def test_a_reach_is_a_window(lengths: list[int], reach: int, width: int) -> None:
+    layout = Layout.within(side(lengths))
+    q, k, v = given = tuple(states(sum(lengths), 2, width, seed) for seed in range(3))
+    toward = states(sum(lengths), 2, width, 3)
+    near = layout.seen_by(Window(reach=reach))
+    reference = ReferenceScorer(DotProduct())
+    mixed = attend(q, k, v, layout, reach=reach)
+    torch.testing.assert_close(mixed, reference(*given, near), atol=2e-6, rtol=1e-5)
+    found = gradients(lambda q, k, v: attend(q, k, v, layout, reach=reach), given, toward)
+    expected = gradients(lambda *given: reference(*given, near), given, toward)
+    for own, other in zip(found, expected, strict=True):
+        torch.testing.assert_close(own, other, atol=5e-6, rtol=1e-5)
+
+
+@needs_kernel
+@pytest.mark.parametrize("reach", [3, 64, 150])
+def test_a_reach_in_rows_too_long_for_one_block(reach: int) -> None:
+    """Such rows are taken in blocks of queries, each with the keys that it sees."""
+    lengths = [700, 201, LONGEST]
+    layout = Layout.within(side(lengths))
+    given = tuple(states(sum(lengths), 1, 32, seed) for seed in range(3))
+    toward = states(sum(lengths), 1, 32, 3)
+    near = layout.seen_by(Window(reach=reach))
+    reference = ReferenceScorer(DotProduct())
+    found = gradients(lambda q, k, v: attend(q, k, v, layout, reach=reach), given, toward)
+    expected = gradients(lambda *given: reference(*given, near), given, toward)
+    for own, other in zip(found, expected, strict=True):
+        torch.testing.assert_close(own, other, atol=1e-5, rtol=1e-5)
+
+
+@needs_kernel
+def test_a_reach_keeps_what_is_not_finite_away() -> None:
+    q, k = states(40, 1, 16), states(40, 1, 16, 1)
+    k[39] = float("nan")
+    found = attend(q, k, q, Layout.within(side([40])), reach=4)
+    assert found is not None
+    assert found[:35].isfinite().all()
+    assert not found[35:].isfinite().any()
+
+
+def test_a_reach_needs_queries_that_are_the_keys() -> None:
+    q = states(6, 1, 16)
+    assert attend(q, q, q, Layout(side([6]), side([6])), reach=2) is None

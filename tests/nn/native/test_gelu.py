@@ -5,7 +5,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from bertie.nn.native.gelu import kernel, linear_gelu
+from bertie.nn.native.gelu import gated_gelu, kernel, linear_gelu
 
 needs_kernel = pytest.mark.skipif(kernel() is None, reason="no C compiler with OpenMP here")
 
@@ -63,3 +63,41 @@ def test_never_past_what_the_layer_itself_does() -> None:
         assert linear_gelu(hooked, states) is None
         with torch.autocast("cpu", torch.bfloat16):
             assert linear_gelu(nn.Linear(4, 8), states) is None
+
+
+@needs_kernel
+def test_by_tanh_it_equals_torchs_by_tanh() -> None:
+    torch.manual_seed(0)
+    linear, states = nn.Linear(24, 37), (torch.randn(40, 24) * 6).requires_grad_()
+    given = (states, linear.weight, linear.bias)
+    toward = torch.randn(40, 37)
+    found = linear_gelu(linear, states, exact=False)
+    expected = F.gelu(linear(states), approximate="tanh")
+    assert found is not None
+    torch.testing.assert_close(found, expected, atol=2e-6, rtol=2e-6)
+    assert not torch.allclose(found, F.gelu(linear(states)), atol=1e-5)
+    for ours, theirs in zip(
+        torch.autograd.grad(found, given, toward), torch.autograd.grad(expected, given, toward), strict=True
+    ):
+        torch.testing.assert_close(ours, theirs, atol=2e-5, rtol=1e-5)
+
+
+@needs_kernel
+@pytest.mark.parametrize("shape", [(5, 74), (2, 3, 64), (0, 8)])
+def test_a_gate_equals_torchs(shape: tuple[int, ...]) -> None:
+    torch.manual_seed(0)
+    both = (torch.randn(shape) * 4).requires_grad_()
+    found = gated_gelu(both)
+    assert found is not None
+    active, gate = both.chunk(2, -1)
+    expected = F.gelu(active) * gate
+    torch.testing.assert_close(found, expected, atol=1e-5, rtol=1e-6)
+    toward = torch.randn(expected.shape)
+    own, other = (torch.autograd.grad(each, both, toward)[0] for each in (found, expected))
+    torch.testing.assert_close(own, other, atol=1e-5, rtol=1e-5)
+
+
+def test_a_gate_of_another_type_is_torchs() -> None:
+    assert gated_gelu(torch.zeros(3, 8, dtype=torch.float64)) is None
+    with torch.autocast("cpu", torch.bfloat16):
+        assert gated_gelu(torch.zeros(3, 8)) is None

@@ -1,7 +1,6 @@
 """A shape and a corpus enter, numbered samples leave."""
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
 
 from bertie.data.samples.frame import Frame
 from bertie.data.samples.packed import PackedSamples
@@ -14,25 +13,26 @@ from bertie.data.samples.windows import WindowSamples
 from bertie.data.shapes import Parallel, SampleShape
 from bertie.errors import InputError, SpecError
 
-BUILDERS: dict[str, Callable[[Any, Documents, Frame], Samples]] = {
+BUILDERS: dict[str, Callable[..., Samples]] = {
     "segments": SegmentSamples,
     "pairs": PairSamples,
     "packed": PackedSamples,
     "streams": StreamSamples,
     "windows": WindowSamples,
+    "parallel": ParallelSamples,
 }
 
 
-def build_samples(
-    shape: SampleShape, documents: Documents, frame: Frame, translations: Documents | None = None
-) -> Samples:
-    """`translations` is the other side of parallel text."""
-    if isinstance(shape, Parallel):
-        if translations is None:
-            raise SpecError("samples of parallel text need a second corpus with the translations")
-        samples: Samples = ParallelSamples(shape, documents, translations, frame)
-    else:
-        samples = BUILDERS[shape.kind](shape, documents, frame)
+def build_samples(shape: SampleShape, documents: Documents | Sequence[Documents], frame: Frame) -> Samples:
+    """Parallel text has two sides, anything else one."""
+    sides = documents if isinstance(documents, Sequence) else [documents]
+    wanted = 2 if isinstance(shape, Parallel) else 1
+    if len(sides) != wanted:
+        told, hint = ("parallel text", "give") if wanted == 2 else (f"one text ({shape.kind})", "leave out")
+        raise SpecError(
+            f"the model learns from {told}", hint=f"{hint} --translations, the corpus of the other language"
+        )
+    samples = BUILDERS[shape.kind](shape, *sides, frame)
     if samples.num_samples == 0:
         raise InputError("the corpus has no token, so there is no sample in it")
     return samples

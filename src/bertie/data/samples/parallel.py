@@ -1,5 +1,5 @@
 """A text and its translation: two corpora enter, of which document i of the one is document i of the other in another
-language; rows of both with `segments` and `languages` leave. The longer side is cut first; `num_cut` says how much."""
+language; rows of both with `languages` and `positions` leave. The longer side is cut first; `num_cut` says how much."""
 
 import numpy as np
 
@@ -32,6 +32,18 @@ class ParallelSamples:
     def num_samples(self) -> int:
         return len(self.pairs)
 
+    @property
+    def losses(self) -> list[str]:
+        """What of the text is in no row, in sentences."""
+        told = []
+        if self.num_left_out:
+            of = f"of {self.documents.num_documents:,} texts"
+            told.append(f"{self.num_left_out:,} {of} are left out, as they or their translations are empty")
+        if self.num_cut_rows:
+            rows = f"{self.num_cut_rows:,} of {self.num_samples:,} rows"
+            told.append(f"{rows} are cut to {self.longest:,} tokens: {self.num_cut:,} tokens are never seen")
+        return told
+
     def lengths(self, indices: np.ndarray) -> np.ndarray:
         numbers = self.pairs[indices]
         full = self.documents.lengths[numbers].astype(np.int64) + self.translations.lengths[numbers]
@@ -45,6 +57,10 @@ class ParallelSamples:
         first = min(len(one.ids), max(self.room - len(two.ids), half))
         second = min(len(two.ids), self.room - first)
         fields = self.frame.put_around_two(Stretch.of(one, 0, first), Stretch.of(two, 0, second))
+        del fields["segments"]
         languages = np.zeros(len(fields["tokens"]), np.int64)
-        languages[len(languages) - second - int(self.frame.separator is not None) :] = 1
-        return {**fields, "languages": languages}
+        begin = len(languages) - second - int(self.frame.separator is not None)
+        languages[begin:] = 1
+        positions = np.arange(len(languages))
+        positions[begin:] -= begin
+        return {**fields, "languages": languages, "positions": positions}

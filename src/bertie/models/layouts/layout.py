@@ -19,16 +19,36 @@ class Entry:
 
     ours: str
     theirs: tuple[str, ...]
+    shape: tuple[int, ...] | None = None  # of each of theirs, where it is not a part of ours as it is
+    turned: bool = False  # theirs, as a matrix with their first axis for rows, is the transpose of ours
 
-    def join(self, tensors: Sequence[Tensor]) -> Tensor:
+    def join(self, tensors: Sequence[Tensor], whole: torch.Size | None = None) -> Tensor:
+        """`whole` is the shape of ours; it must be given where theirs have a shape of their own."""
+        if self.shape is not None:
+            assert whole is not None
+            tensors = [tensor.flatten(1).T if self.turned else tensor.reshape(self._part(whole)) for tensor in tensors]
         return tensors[0] if len(tensors) == 1 else torch.cat(list(tensors))
 
     def part_shape(self, whole: torch.Size) -> torch.Size:
         """The shape of each of theirs."""
-        return whole if len(self.theirs) == 1 else torch.Size((whole[0] // len(self.theirs), *whole[1:]))
+        return self._part(whole) if self.shape is None else torch.Size(self.shape)
 
     def split(self, tensor: Tensor) -> list[Tensor]:
-        return [tensor] if len(self.theirs) == 1 else list(tensor.chunk(len(self.theirs)))
+        parts = [tensor] if len(self.theirs) == 1 else list(tensor.chunk(len(self.theirs)))
+        if self.shape is None:
+            return parts
+        return [(part.T if self.turned else part).reshape(self.shape) for part in parts]
+
+    def _part(self, whole: torch.Size) -> torch.Size:
+        return whole if len(self.theirs) == 1 else torch.Size((whole[0] // len(self.theirs), *whole[1:]))
+
+
+@dataclass(frozen=True)
+class Companion:
+    """A model within the model, which has a folder of its own inside the folder."""
+
+    prefix: str  # of its parts' names in ours
+    recipe: Recipe
 
 
 @dataclass(frozen=True)
@@ -39,8 +59,10 @@ class HFLayout:
     config: Callable[[Recipe], dict[str, Any] | None]  # None where that architecture cannot express the recipe
     entries: Callable[[Recipe], list[Entry]]
     prefix: str  # that a model with heads puts before its encoder's names
+    kinds: frozenset[str]  # objectives whose heads have a name there; others are kept apart, under bertie's names
     renamed: Mapping[str, str] = field(default_factory=dict)  # older spellings: pattern -> today's
     ignored: tuple[str, ...] = ()  # patterns of tensors that carry nothing: buffers and copies of tied weights
+    companions: Callable[[Recipe], Mapping[str, Companion]] = field(default=lambda recipe: {})  # by folder
 
     def canonical(self, name: str) -> str:
         """Today's spelling, with the prefix, of a name found in a file."""
@@ -50,3 +72,16 @@ class HFLayout:
 
     def is_ignored(self, name: str) -> bool:
         return any(re.fullmatch(pattern, name) for pattern in self.ignored)
+
+    def known(self, recipe: Recipe) -> Recipe:
+        """With those objectives alone that have a name there."""
+        return recipe.replace(objectives=tuple(one for one in recipe.objectives if one.kind in self.kinds))
+
+
+def both(ours: str, theirs: str) -> list[Entry]:
+    """A linear layer or a norm."""
+    return [Entry(f"{ours}.{last}", (f"{theirs}.{last}",)) for last in ("weight", "bias")]
+
+
+def only(ours: str, theirs: str) -> Entry:
+    return Entry(ours, (theirs,))

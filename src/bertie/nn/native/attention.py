@@ -1,7 +1,7 @@
 """Attention over flat rows by the kernel in attention.c: queries, keys and values [T, N, D] enter, mixed values leave.
 
-Faster than torch's fused kernel on short rows, where calls and padding cost more than the arithmetic, and with dropout,
-which torch's has not. Weights are not kept for the gradients but computed again.
+Faster than torch's fused kernel on short rows, where calls and padding cost more than the arithmetic, and with dropout
+or with a reach, which torch's has not. Weights are not kept for the gradients but computed again.
 """
 
 import ctypes
@@ -18,7 +18,9 @@ from bertie.nn.layout import Layout
 from bertie.nn.native.library import load_library
 
 LONGEST = 256  # keys a row; measured: beyond it torch's kernel, which also blocks over keys, is as fast
-LONGEST_DROPPED = 2048  # with dropout torch has no kernel; the seeds of places reach to 65,535
+LONGEST_DROPPED = 2048  # with dropout torch has no kernel
+LONGEST_NEAR = 65_535  # with a reach torch has none either; so far go the places that dropout is drawn by
+EVERYWHERE = 1 << 40  # further than any row
 POINTER, WHOLE, NUMBER = ctypes.c_void_p, ctypes.c_int64, ctypes.c_float
 
 CHECK = Path(__file__).with_name("attention_check.py").read_text(encoding="utf-8")
@@ -29,15 +31,21 @@ def kernel() -> ctypes.CDLL | None:
     library = load_library(Path(__file__).with_name("attention.c"), CHECK)
     if library is not None:
         ends: list[Any] = [NUMBER, NUMBER, ctypes.c_uint64, ctypes.c_int]
-        library.attend.argtypes = [POINTER] * 7 + [WHOLE] * 7 + ends
-        library.attend_backward.argtypes = [POINTER] * 10 + [WHOLE] * 3 + [POINTER] + ends
+        library.attend.argtypes = [POINTER] * 7 + [WHOLE] * 8 + ends
+        library.attend_backward.argtypes = [POINTER] * 10 + [WHOLE] * 4 + [POINTER] + ends
     return library
 
 
-def attend(query: Tensor, key: Tensor, value: Tensor, layout: Layout, dropout: float = 0.0) -> Tensor | None:
-    """[Tq, N, D], or None where torch should do it: rows too long, no kernel, another device or type."""
+def attend(
+    query: Tensor, key: Tensor, value: Tensor, layout: Layout, dropout: float = 0.0, reach: int | None = None
+) -> Tensor | None:
+    """[Tq, N, D], or None where torch should do it: rows too long, no kernel, another device or type. With a reach a
+    token sees no further than that to either side."""
     rows, keys = layout.query.rows, layout.key.rows
-    if max(rows.longest, keys.longest) > (LONGEST_DROPPED if dropout else LONGEST):
+    longest = LONGEST_DROPPED if dropout else LONGEST
+    if max(rows.longest, keys.longest) > (longest if reach is None else LONGEST_NEAR):
+        return None
+    if reach is not None and layout.query is not layout.key:  # where keys begin is not known
         return None
     if not all(_fits(state) for state in (query, key, value)) or rows.num_rows != keys.num_rows:
         return None
@@ -48,14 +56,14 @@ def attend(query: Tensor, key: Tensor, value: Tensor, layout: Layout, dropout: f
     library = kernel()
     if library is None or query.shape[-1] % library.lanes():
         return None
-    mixed: Tensor = _Attend.apply(query, key, value, rows, keys, dropout)
+    mixed: Tensor = _Attend.apply(query, key, value, rows, keys, dropout, EVERYWHERE if reach is None else reach)
     return mixed
 
 
 class _Attend(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: Any, query: Tensor, key: Tensor, value: Tensor, rows: Ragged, keys: Ragged, dropout: float
+        ctx: Any, query: Tensor, key: Tensor, value: Tensor, rows: Ragged, keys: Ragged, dropout: float, reach: int
     ) -> Tensor:
         library = kernel()
         assert library is not None
@@ -71,6 +79,7 @@ class _Attend(torch.autograd.Function):
             rows.num_rows,
             num_heads,
             width,
+            reach,
             *(state.stride(0) for state in (query, key, value, out)),
             width**-0.5,
             dropout,
@@ -81,7 +90,7 @@ class _Attend(torch.autograd.Function):
             raise MemoryError("attention found no memory")
         if learning:
             ctx.save_for_backward(query, key, value, logs)
-            ctx.rows, ctx.keys, ctx.dropout, ctx.seed = rows, keys, dropout, seed
+            ctx.rows, ctx.keys, ctx.dropout, ctx.reach, ctx.seed = rows, keys, dropout, reach, seed
         return out
 
     @staticmethod
@@ -100,6 +109,7 @@ class _Attend(torch.autograd.Function):
             ctx.rows.num_rows,
             num_heads,
             width,
+            ctx.reach,
             (WHOLE * len(steps))(*steps),
             width**-0.5,
             ctx.dropout,
@@ -108,7 +118,7 @@ class _Attend(torch.autograd.Function):
         )
         if failed:
             raise MemoryError("attention found no memory for its gradients")
-        return *found, None, None, None
+        return *found, None, None, None, None
 
 
 def _covers(rows: Ragged, states: Tensor) -> bool:

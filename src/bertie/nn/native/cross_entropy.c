@@ -1,10 +1,23 @@
-/* Cross entropy of rows of logits, the gradient of the logits in their place, and whether the target was the first choice.
+/* Cross entropy of rows of logits, the gradient of the logits in their place, whether the target was the first choice, and
+   a choice drawn by chance.
 
    A row of a usual vocabulary stays in the second cache while it is gone over three times. */
 
 #include "vectors.h"
 
 #include <math.h>
+
+#define STRETCH (16 * LANES)
+
+/* Of at most STRETCH numbers from a place on. */
+static double sum_between(const float *row, int64_t first, int64_t size) {
+    int64_t end = first + STRETCH < size ? first + STRETCH : size, column = first;
+    vec total = all(0.0f);
+    for (; column + LANES <= end; column += LANES) total += load(row + column);
+    double sum = sum_of(total);
+    for (; column < end; column++) sum += row[column];
+    return sum;
+}
 
 static int is_first_choice(const float *row, int64_t target, float highest) {
     if (row[target] != highest) return 0;
@@ -48,9 +61,25 @@ static float exponentials(float *row, int64_t size, float highest) {
     return sum;
 }
 
-/* products [num_rows][size] are logits without their bias and become the gradients of each row's loss. */
-void cross_entropy(float *products, const float *bias, const int64_t *targets, float *losses, float *correct,
-                   int64_t num_rows, int64_t size, int num_threads) {
+/* The first place that with all before it has at least this share of the whole row. */
+static int64_t draw(const float *row, int64_t size, double share) {
+    double whole = 0.0, before = 0.0;
+    int64_t column = 0;
+    for (int64_t first = 0; first < size; first += STRETCH) whole += sum_between(row, first, size);
+    for (; column + STRETCH < size; column += STRETCH) {
+        double next = before + sum_between(row, column, size);
+        if (next >= share * whole) break;
+        before = next;
+    }
+    for (; column < size - 1; column++)
+        if ((before += row[column]) >= share * whole) break;
+    return column;
+}
+
+/* products [num_rows][size] are logits without their bias and become the gradients of each row's loss. `dice` [num_rows],
+   from 0 to 1, decide what is drawn; NULL where nothing is. */
+void cross_entropy(float *products, const float *bias, const int64_t *targets, const float *dice, float *losses,
+                   float *correct, int64_t *drawn, int64_t num_rows, int64_t size, int num_threads) {
 #pragma omp parallel for num_threads(num_threads)
     for (int64_t number = 0; number < num_rows; number++) {
         float *row = products + number * size, highest = highest_of(row, bias, size);
@@ -58,6 +87,7 @@ void cross_entropy(float *products, const float *bias, const int64_t *targets, f
         correct[number] = (float)is_first_choice(row, target, highest);
         float above = highest - row[target], sum = exponentials(row, size, highest), inverse = 1.0f / sum;
         losses[number] = logf(sum) + above;
+        if (dice) drawn[number] = draw(row, size, dice[number]);
         int64_t column = 0;
         for (; column + LANES <= size; column += LANES) store(row + column, load(row + column) * inverse);
         for (; column < size; column++) row[column] *= inverse;

@@ -1,4 +1,4 @@
-"""A vocabulary's logits and their cross entropy in one: states and targets enter, losses and hits leave.
+"""A vocabulary's logits and their cross entropy in one: states and targets enter, losses, hits and draws leave.
 
 The logits are held once and become their own gradient in place; torch holds them three times over.
 """
@@ -28,9 +28,16 @@ weights = np.exp(logits - logits.max(-1, keepdims=True).astype(float))
 weights /= weights.sum(-1, keepdims=True)
 losses, correct = np.empty(9, np.float32), np.empty(9, np.float32)
 call = ctypes.CDLL(sys.argv[1]).cross_entropy
-call.argtypes = [ctypes.c_void_p] * 5 + [ctypes.c_int64] * 2 + [ctypes.c_int]
+call.argtypes = [ctypes.c_void_p] * 7 + [ctypes.c_int64] * 2 + [ctypes.c_int]
 hits = logits.argmax(-1) == targets
-call(*(array.ctypes.data for array in (products, bias, targets, losses, correct)), 9, 1003, 2)
+sums = weights.cumsum(-1)
+drawn = np.array([0, 1002, 5, 17, 400, 401, 402, 900, 1001], np.int64)
+dice = (sums[np.arange(9), drawn] - weights[np.arange(9), drawn] / 2).astype(np.float32)
+found = np.empty(9, np.int64)
+arrays = (products, bias, targets, dice, losses, correct, found)
+call(*(array.ctypes.data for array in arrays), 9, 1003, 2)
+sums = np.concatenate([np.zeros((9, 1)), sums], -1)
+assert (sums[np.arange(9), found] < dice + 1e-6).all() and (sums[np.arange(9), found + 1] > dice - 1e-6).all()
 assert np.abs(losses + np.log(weights[np.arange(9), targets])).max() < 1e-5
 weights[np.arange(9), targets] -= 1
 assert np.abs(products - weights).max() < 1e-6
@@ -42,19 +49,25 @@ assert (correct == hits).all()
 def kernel() -> ctypes.CDLL | None:
     library = load_library(Path(__file__).with_name("cross_entropy.c"), CHECK)
     if library is not None:
-        library.cross_entropy.argtypes = [POINTER] * 5 + [WHOLE] * 2 + [ctypes.c_int]
+        library.cross_entropy.argtypes = [POINTER] * 7 + [WHOLE] * 2 + [ctypes.c_int]
     return library
 
 
-def linear_cross_entropy(states: Tensor, weight: Tensor, bias: Tensor, targets: Tensor) -> tuple[Tensor, Tensor] | None:
-    """Losses [P], and 1 where the target was the first choice [P]; or None where torch should do it."""
-    if not is_plain(states, weight, bias) or targets.dtype != torch.int64 or kernel() is None:
+def linear_cross_entropy(
+    states: Tensor, weight: Tensor, bias: Tensor, targets: Tensor, dice: Tensor | None = None
+) -> tuple[Tensor, Tensor, Tensor] | None:
+    """Losses [P], 1 where the target was the first choice [P], and what `dice` [P] drew, if there were any; or None
+    where torch should do it."""
+    floats = (states, weight, bias) if dice is None else (states, weight, bias, dice)
+    if not is_plain(*floats) or targets.dtype != torch.int64 or kernel() is None:
         return None
     # torch says what is wrong with a target; the kernel would write where it should not.
     if not len(targets) or targets.shape != states.shape[:1] or not _inside(targets, len(weight)):
         return None
-    losses, correct = _LinearCrossEntropy.apply(states, weight, bias, targets)
-    return losses, correct
+    if dice is not None and dice.shape != targets.shape:
+        return None
+    losses, correct, drawn = _LinearCrossEntropy.apply(states, weight, bias, targets, dice)
+    return losses, correct, drawn
 
 
 def _inside(targets: Tensor, size: int) -> bool:
@@ -63,7 +76,9 @@ def _inside(targets: Tensor, size: int) -> bool:
 
 class _LinearCrossEntropy(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, states: Tensor, weight: Tensor, bias: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
+    def forward(
+        ctx: Any, states: Tensor, weight: Tensor, bias: Tensor, targets: Tensor, dice: Tensor | None
+    ) -> tuple[Tensor, Tensor, Tensor]:
         library = kernel()
         assert library is not None
         num_rows, size = len(states), len(weight)
@@ -72,17 +87,20 @@ class _LinearCrossEntropy(torch.autograd.Function):
             part = slice(first, first + COLUMNS)
             torch.mm(states, weight[part].t(), out=logits[:, part])
         losses, correct = torch.empty(num_rows), torch.empty(num_rows)
-        pointers = (tensor.data_ptr() for tensor in (logits, bias.contiguous(), targets.contiguous(), losses, correct))
+        dice = None if dice is None else dice.contiguous()
+        drawn = torch.empty(0 if dice is None else num_rows, dtype=torch.int64)
+        arrays = (logits, bias.contiguous(), targets.contiguous(), dice, losses, correct, drawn)
+        pointers = (None if array is None else array.data_ptr() for array in arrays)
         library.cross_entropy(*pointers, num_rows, size, torch.get_num_threads())
-        ctx.mark_non_differentiable(correct)
+        ctx.mark_non_differentiable(correct, drawn)
         if any(ctx.needs_input_grad):
             ctx.save_for_backward(states, weight, logits)
-        return losses, correct
+        return losses, correct, drawn
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, gradient: Tensor, unused: Tensor) -> tuple[Tensor, Tensor, Tensor, None]:
+    def backward(ctx: Any, gradient: Tensor, *unused: Tensor) -> tuple[Tensor | None, ...]:
         states, weight, of_logits = ctx.saved_tensors
         of_states = (of_logits @ weight) * gradient[:, None]
         of_weight = of_logits.t() @ (states * gradient[:, None])
-        return of_states, of_weight, of_logits.t() @ gradient, None
+        return of_states, of_weight, of_logits.t() @ gradient, None, None

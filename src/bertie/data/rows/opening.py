@@ -1,0 +1,108 @@
+"""Labelled data as people have it. Enters: paths and, where a file's name and look do not tell it, its kind. Leaves:
+`Rows`, whatever the kind."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from bertie.data.rows.arrow_rows import open_arrow, open_dataset, open_parquet
+from bertie.data.rows.conll_rows import ConllRows
+from bertie.data.rows.file_bytes import FileBytes, open_file
+from bertie.data.rows.json_rows import JsonLines, JsonList
+from bertie.data.rows.looking import HEAD, kind_by_looking
+from bertie.data.rows.rows import JoinedRows, Rows
+from bertie.data.rows.separated_rows import CSV, QUOTED_TSV, TSV, Dialect, SeparatedRows
+from bertie.data.rows.squad_rows import SquadRows
+from bertie.errors import InputError
+from bertie.text.lines import CODECS, open_bytes, refuse_binary
+
+TABLES: dict[str, Dialect] = {dialect.name: dialect for dialect in (CSV, TSV, QUOTED_TSV)}
+TEXTS: dict[str, Callable[[FileBytes], Rows]] = {
+    "jsonl": JsonLines,
+    "json": JsonList,
+    "conll": ConllRows,
+    "squad": SquadRows,
+}
+ARROW: dict[str, Callable[[Path], Rows]] = {"parquet": open_parquet, "arrow": open_arrow}
+KINDS = (*TABLES, *TEXTS, *ARROW)
+# Of other endings (.txt, .json, .tsv) people name several kinds: those files are looked at.
+ENDINGS = {
+    ".csv": "csv",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".parquet": "parquet",
+    ".pq": "parquet",
+    ".arrow": "arrow",
+    ".conll": "conll",
+    ".bio": "conll",
+    ".iob": "conll",
+    ".iob2": "conll",
+}
+TABBED = (".tsv", ".tab")
+
+
+def open_rows(
+    paths: str | Path | Sequence[str | Path], format: str | None = None, *, header: bool | None = None
+) -> Rows:
+    """One or more files of one kind, or a folder that `datasets` saved. `format` names the kind (one of KINDS) where
+    ending and content do not tell it; `header` says whether csv and tsv begin with one, None guesses."""
+    given = [Path(path) for path in ([paths] if isinstance(paths, str | Path) else paths)]
+    if format is not None and format not in KINDS:
+        raise InputError(f"the format {format!r} is not known", hint=f"known are {', '.join(KINDS)}")
+    if not given:
+        raise InputError("no file is given", hint="name one or more files of rows")
+    if repeated := [path for path in given if given.count(path) > 1]:
+        raise InputError("the file is given twice", where=str(repeated[0]), hint="name each file once")
+    opened = [_open(path, format, header) for path in given]
+    for rows, path in zip(opened, given, strict=True):
+        _check_alike(opened[0], rows, path)
+    return opened[0] if len(opened) == 1 else JoinedRows(opened)
+
+
+def _open(path: Path, format: str | None, header: bool | None) -> Rows:
+    if path.is_dir():
+        return open_dataset(path)
+    ending = _ending(path)
+    kind = format or ENDINGS.get(ending)
+    if kind in ARROW:
+        if path.suffix.lower() in CODECS:
+            raise InputError(f"{kind} is read from a plain file only", where=str(path), hint="unpack it first")
+        open_bytes(path).close()  # a missing file has a better message there
+        return ARROW[kind](path)
+    notices: list[str] = []
+    source = open_file(path, notices)
+    refuse_binary(source.head(HEAD), source.name)
+    if kind is None:
+        kind = _look(source, ending)
+        if ending not in TABBED or kind != "tsv":
+            notices.append(f"{path}: read as {kind}, by its content")
+    rows = SeparatedRows(source, TABLES[kind], header) if kind in TABLES else TEXTS[kind](source)
+    rows.notices[:0] = notices
+    return rows
+
+
+def _look(source: FileBytes, ending: str) -> str:
+    found = kind_by_looking(source.head(HEAD), source.size <= HEAD)
+    if ending in TABBED:
+        # Words with tags are often called so.
+        return "conll" if found == "conll" else "tsv"
+    if found is None:
+        what = "which kind of file this is cannot be told from its name and content"
+        raise InputError(what, where=source.name, hint=f"name its format: {', '.join(KINDS)}")
+    return found
+
+
+def _ending(path: Path) -> str:
+    name = Path(path.name.lower())
+    return name.with_suffix("").suffix if name.suffix in CODECS else name.suffix
+
+
+def _check_alike(first: Rows, other: Rows, path: Path) -> None:
+    # Objects need not all have the same fields.
+    if type(first) is type(other) and (
+        isinstance(other, JsonLines | JsonList) or set(first.columns) == set(other.columns)
+    ):
+        return
+    what = f"it has other columns ({', '.join(other.columns)}) than {first.name} ({', '.join(first.columns)})"
+    if type(first) is not type(other):
+        what = f"it is of another kind than {first.name}"
+    raise InputError(what, where=str(path), hint="files that are read as one must be alike")

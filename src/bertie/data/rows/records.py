@@ -1,0 +1,48 @@
+"""The records of a text file by number. Enters: its bytes. Leaves: the text of one record, and where it stands."""
+
+from bertie.data.rows.file_bytes import FileBytes
+from bertie.data.rows.index import build_index
+from bertie.data.rows.rows import RowError
+from bertie.text.lines import MAX_LINE_BYTES, conversion
+
+SPACES = b" \t\r\v\f"
+
+
+class Records:
+    """`quoted`, `spaces` and `paragraphs` are those of `build_index`."""
+
+    def __init__(self, source: FileBytes, *, quoted: bool = False, spaces: bytes = SPACES, paragraphs: bool = False):
+        self.name, self._source = source.name, source
+        self._index = build_index(source, quoted=quoted, spaces=spaces, paragraphs=paragraphs)
+        self.num_blank = self._index.num_blank
+
+    def __len__(self) -> int:
+        return len(self._index)
+
+    def line(self, number: int) -> int:
+        return self._index.line(number)
+
+    def start(self, number: int) -> int:
+        """The first byte of a record."""
+        return int(self._index.starts[number])
+
+    def where(self, number: int) -> str:
+        return f"{self.name}:{self.line(number)}"
+
+    def text(self, number: int) -> str:
+        """The record with its line ends, and with the blank lines that follow it."""
+        start, stop = (int(place) for place in self._index.starts[number : number + 2])
+        if stop - start > MAX_LINE_BYTES:
+            what = f"the row is longer than the limit of {MAX_LINE_BYTES:,} bytes"
+            raise RowError(what, where=self.where(number), kind="too long", hint="is a quote opened and not closed?")
+        raw = self._source.read(start, stop)
+        try:
+            return raw.decode("utf-8")
+        except UnicodeDecodeError as error:
+            what = f"not UTF-8: byte 0x{raw[error.start]:02X} at offset {start + error.start:,} of the text"
+            hint = f"convert it from the encoding it has, for example: {conversion(self.name, 'LATIN1')}"
+            raise RowError(what, where=self.where(number), kind="not UTF-8", hint=hint) from None
+
+    def first_line(self, number: int) -> str:
+        """The text of a record that is one line, without its end."""
+        return self.text(number).partition("\n")[0].removesuffix("\r")

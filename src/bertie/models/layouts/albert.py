@@ -1,0 +1,126 @@
+"""ALBERT's folder in `transformers`: AlbertModel, AlbertForMaskedLM, AlbertForPreTraining.
+
+Layers are kept once a group. Their tables are always followed by a mapping, even to the same width.
+"""
+
+from typing import Any
+
+from bertie.data.masking import NGrams
+from bertie.data.shapes import Pairs, Segments
+from bertie.models.layouts.layout import Config, Entry, HFLayout, both, only
+from bertie.models.layouts.post_norm import (
+    LAYER_NORM,
+    PLAIN,
+    config_of,
+    embedding_entries,
+    encoder_of,
+    has,
+    head_of,
+    if_expressible,
+    layer_entries,
+    names_of,
+    refuse_unknown,
+)
+from bertie.models.recipe import AnyObjective, Recipe
+from bertie.objectives.masked_lm import MaskedLM
+from bertie.objectives.sentence_order import SentenceOrder
+
+ARCHITECTURES = {
+    (True, True): "AlbertForPreTraining",
+    (True, False): "AlbertForMaskedLM",
+    (False, False): "AlbertModel",
+}
+DEFAULTS = {  # where a config is silent
+    "embedding_size": 128,
+    "num_hidden_groups": 1,
+    "hidden_act": "gelu_new",
+    "hidden_dropout_prob": 0.0,
+    "attention_probs_dropout_prob": 0.0,
+}
+QKV = ("attention.query", "attention.key", "attention.value")
+PARTS = {
+    "mixer.part.output": "attention.dense",
+    "mixer.residual.norm": "attention.LayerNorm",
+    "feed_forward.part.up": "ffn",
+    "feed_forward.part.down": "ffn_output",
+    "feed_forward.residual.norm": "full_layer_layer_norm",
+}
+
+
+def recipe_of(config: Config, names: frozenset[str]) -> Recipe:
+    refuse_unknown(config, {**PLAIN, "inner_group_num": 1})
+    config = {**DEFAULTS, **config}
+    has_order = has(names, "sop_classifier.")
+    objectives: list[AnyObjective] = []
+    if has(names, "predictions."):
+        samples = Pairs(order=True) if has_order else Segments()
+        objectives.append(MaskedLM(samples=samples, choose=NGrams(), head=head_of(config)))
+    if has_order:
+        objectives.append(SentenceOrder())
+    encoder = encoder_of(config, pooler=has(names, "albert.pooler."), factor=config["embedding_size"])
+    shared = {"stack.shared": ("mixer", "feed-forward"), "stack.groups": config["num_hidden_groups"]}
+    return Recipe(name="albert", tokenizer="unigram", encoder=encoder.changed(shared), objectives=tuple(objectives))
+
+
+def config(recipe: Recipe) -> dict[str, Any] | None:
+    return if_expressible(recipe, write_config, read_back)
+
+
+def write_config(recipe: Recipe) -> dict[str, Any]:
+    encoder = recipe.encoder
+    heads = {objective.kind: objective for objective in recipe.objectives}
+    masked = heads.get("masked-lm")
+    return {
+        "architectures": [ARCHITECTURES["masked-lm" in heads, "sentence-order" in heads]],
+        "model_type": "albert",
+        **config_of(encoder),
+        "embedding_size": encoder.embeddings.table_width(encoder.width),
+        "num_hidden_groups": encoder.stack.groups,  # type: ignore[union-attr]
+        "inner_group_num": 1,
+        "classifier_dropout_prob": 0.0,
+        "pad_token_id": 0,
+        **({"tie_word_embeddings": masked.head.tied} if isinstance(masked, MaskedLM) else {}),
+    }
+
+
+def read_back(written: dict[str, Any], recipe: Recipe) -> Recipe:
+    return recipe_of(written, names_of(entries_of(recipe)))
+
+
+def entries_of(recipe: Recipe) -> list[Entry]:
+    encoder, stack = recipe.encoder, recipe.encoder.stack
+    entries = [
+        *embedding_entries(encoder, "albert."),
+        *both("encoder.embeddings.project", "albert.encoder.embedding_hidden_mapping_in"),
+    ]
+    owners = sorted({stack.owner(layer) for layer in range(stack.depth)})  # type: ignore[union-attr]
+    for group, layer in enumerate(owners):
+        theirs = f"albert.encoder.albert_layer_groups.{group}.albert_layers.0"
+        entries += layer_entries(f"encoder.stack.blocks.{layer}", theirs, QKV, PARTS)
+    if encoder.pooler is not None:
+        entries += both("encoder.pooler.dense", "albert.pooler")
+    for objective in recipe.objectives:
+        if isinstance(objective, MaskedLM):
+            entries += [
+                *both("heads.masked-lm.transform.dense", "predictions.dense"),
+                *both("heads.masked-lm.transform.norm", "predictions.LayerNorm"),
+            ]
+            if objective.head.tied:
+                entries.append(only("heads.masked-lm.bias", "predictions.bias"))
+            else:
+                entries += both("heads.masked-lm", "predictions.decoder")
+        if isinstance(objective, SentenceOrder):
+            entries += both("heads.sentence-order.output", "sop_classifier.classifier")
+    return entries
+
+
+LAYOUT = HFLayout(
+    recipe=recipe_of,
+    config=config,
+    entries=entries_of,
+    prefix="albert.",
+    kinds=frozenset({"masked-lm", "sentence-order"}),
+    renamed={r"^(?=embeddings\.|encoder\.|pooler\.)": "albert.", **LAYER_NORM},
+    # The rest are copies: of tied weights, or of a bias that one of two names is enough for.
+    ignored=(r"albert\.embeddings\.position_ids", r"predictions\.(bias|decoder\.weight|decoder\.bias)"),
+)

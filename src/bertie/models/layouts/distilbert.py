@@ -1,0 +1,106 @@
+"""DistilBERT's folder in `transformers`: DistilBertModel, DistilBertForMaskedLM. No segments, no pooler.
+
+Sinusoidal positions are ordinary weights of the file, so that they are read and written as learned ones.
+"""
+
+from typing import Any
+
+from bertie.models.layouts.layout import Config, Entry, HFLayout, both, only
+from bertie.models.layouts.post_norm import (
+    LAYER_NORM,
+    config_of,
+    embedding_entries,
+    encoder_of,
+    has,
+    head_of,
+    if_expressible,
+    layer_entries,
+    names_of,
+    refuse_unknown,
+)
+from bertie.models.recipe import Recipe
+from bertie.objectives.masked_lm import MaskedLM
+
+SPELLING = {  # the usual word -> theirs
+    "hidden_size": "dim",
+    "num_attention_heads": "n_heads",
+    "num_hidden_layers": "n_layers",
+    "intermediate_size": "hidden_dim",
+    "hidden_act": "activation",
+    "hidden_dropout_prob": "dropout",
+    "attention_probs_dropout_prob": "attention_dropout",
+}
+QKV = ("attention.q_lin", "attention.k_lin", "attention.v_lin")
+PARTS = {
+    "mixer.part.output": "attention.out_lin",
+    "mixer.residual.norm": "sa_layer_norm",
+    "feed_forward.part.up": "ffn.lin1",
+    "feed_forward.part.down": "ffn.lin2",
+    "feed_forward.residual.norm": "output_layer_norm",
+}
+
+
+def recipe_of(config: Config, names: frozenset[str]) -> Recipe:
+    refuse_unknown(config)
+    respelled = {usual: config[theirs] for usual, theirs in SPELLING.items() if theirs in config}
+    config = {**config, **respelled, "layer_norm_eps": 1e-12}  # which no config can change
+    encoder = encoder_of(config, pooler=False)
+    encoder = encoder.changed({"embeddings.tables": encoder.embeddings.tables[:2]})
+    masked = (MaskedLM(head=head_of(config)),) if has(names, "vocab_transform.") else ()
+    return Recipe(name="distilbert", encoder=encoder, objectives=masked)
+
+
+def config(recipe: Recipe) -> dict[str, Any] | None:
+    """A student's head has the names of any other head that tells masked tokens, so there is place for one of them."""
+    if len(recipe.objectives) > 1:
+        return None
+    masked = tuple(MaskedLM(head=one.head) for one in recipe.objectives if isinstance(one, MaskedLM))
+    return if_expressible(recipe.replace(objectives=masked), write_config, read_back)
+
+
+def write_config(recipe: Recipe) -> dict[str, Any]:
+    masked = next((one for one in recipe.objectives if isinstance(one, MaskedLM)), None)
+    usual = config_of(recipe.encoder)
+    return {
+        "architectures": ["DistilBertForMaskedLM" if masked else "DistilBertModel"],
+        "model_type": "distilbert",
+        **{name: usual[name] for name in ("vocab_size", "max_position_embeddings", "initializer_range")},
+        **{theirs: usual[name] for name, theirs in SPELLING.items()},
+        "sinusoidal_pos_embds": False,
+        "pad_token_id": 0,
+        **({"tie_word_embeddings": masked.head.tied} if masked else {}),
+    }
+
+
+def read_back(written: dict[str, Any], recipe: Recipe) -> Recipe:
+    return recipe_of(written, names_of(entries_of(recipe)))
+
+
+def entries_of(recipe: Recipe) -> list[Entry]:
+    entries = embedding_entries(recipe.encoder, "distilbert.")
+    for number in range(recipe.encoder.stack.depth):
+        theirs = f"distilbert.transformer.layer.{number}"
+        entries += layer_entries(f"encoder.stack.blocks.{number}", theirs, QKV, PARTS)
+    for objective in recipe.objectives:
+        if isinstance(objective, MaskedLM):
+            head = f"heads.{objective.kind}"
+            entries += [
+                *both(f"{head}.transform.dense", "vocab_transform"),
+                *both(f"{head}.transform.norm", "vocab_layer_norm"),
+            ]
+            if objective.head.tied:
+                entries.append(only(f"{head}.bias", "vocab_projector.bias"))
+            else:
+                entries += both(head, "vocab_projector")
+    return entries
+
+
+LAYOUT = HFLayout(
+    recipe=recipe_of,
+    config=config,
+    entries=entries_of,
+    prefix="distilbert.",
+    kinds=frozenset({"masked-lm", "distillation"}),
+    renamed={r"^(?=embeddings\.|transformer\.)": "distilbert.", **LAYER_NORM},
+    ignored=(r"distilbert\.embeddings\.position_ids", r"vocab_projector\.weight"),  # the table of tokens again
+)

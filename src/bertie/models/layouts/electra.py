@@ -1,0 +1,112 @@
+"""ELECTRA's folders in `transformers`: ElectraModel, ElectraForPreTraining, and ElectraForMaskedLM for a generator.
+
+A model that has its generator with it is a discriminator's folder with a folder `generator` inside.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from bertie.models.layouts.layout import Companion, Config, Entry, HFLayout, both, only
+from bertie.models.layouts.post_norm import (
+    LAYER_NORM,
+    activation_of,
+    config_of,
+    encoder_entries,
+    encoder_of,
+    has,
+    head_of,
+    if_expressible,
+    names_of,
+    refuse_unknown,
+)
+from bertie.models.recipe import AnyObjective, Recipe
+from bertie.objectives.masked_lm import MaskedLM
+from bertie.objectives.replaced_tokens import ReplacedTokens
+
+ARCHITECTURES = {
+    (): "ElectraModel",
+    ("replaced-tokens",): "ElectraForPreTraining",
+    ("masked-lm",): "ElectraForMaskedLM",
+}
+GENERATOR = "generator"
+
+
+def recipe_of(config: Config, names: frozenset[str]) -> Recipe:
+    """A discriminator's own folder says nothing of the generator that it learned beside."""
+    refuse_unknown(config)
+    factor = config.get("embedding_size", 128)
+    encoder = encoder_of(config, pooler=False, factor=None if factor == config["hidden_size"] else factor)
+    objectives: list[AnyObjective] = []
+    if has(names, "discriminator_predictions."):
+        objectives.append(ReplacedTokens(activation=activation_of(config)))
+    if has(names, "generator_predictions."):
+        objectives.append(MaskedLM(head=head_of(config).replace(activation="gelu")))
+    return Recipe(name="electra", encoder=encoder, objectives=tuple(objectives))
+
+
+def config(recipe: Recipe) -> dict[str, Any] | None:
+    if any(config(companion.recipe) is None for companion in companions(recipe).values()):
+        return None
+    return if_expressible(recipe, write_config, read_back)
+
+
+def write_config(recipe: Recipe) -> dict[str, Any]:
+    encoder = recipe.encoder
+    masked = next((one for one in recipe.objectives if isinstance(one, MaskedLM)), None)
+    return {
+        "architectures": [ARCHITECTURES[tuple(one.kind for one in recipe.objectives)]],
+        "model_type": "electra",
+        **config_of(encoder),
+        "embedding_size": encoder.embeddings.table_width(encoder.width),
+        "pad_token_id": 0,
+        **({"tie_word_embeddings": masked.head.tied} if masked else {}),
+    }
+
+
+def read_back(written: dict[str, Any], recipe: Recipe) -> Recipe:
+    return recipe_of(written, names_of(entries_of(recipe)))
+
+
+def entries_of(recipe: Recipe) -> list[Entry]:
+    entries = encoder_entries(recipe.encoder, "electra.")
+    if recipe.encoder.embeddings.factor is not None:
+        entries += both("encoder.embeddings.project", "electra.embeddings_project")
+    for objective in recipe.objectives:
+        if isinstance(objective, ReplacedTokens):
+            entries += [
+                *both("heads.replaced-tokens.head.dense", "discriminator_predictions.dense"),
+                *both("heads.replaced-tokens.head.output", "discriminator_predictions.dense_prediction"),
+            ]
+        if isinstance(objective, MaskedLM):
+            entries += [
+                *both("heads.masked-lm.transform.dense", "generator_predictions.dense"),
+                *both("heads.masked-lm.transform.norm", "generator_predictions.LayerNorm"),
+            ]
+            if objective.head.tied:
+                entries.append(only("heads.masked-lm.bias", "generator_lm_head.bias"))
+            else:
+                entries += both("heads.masked-lm", "generator_lm_head")
+    return entries
+
+
+def companions(recipe: Recipe) -> Mapping[str, Companion]:
+    for objective in recipe.objectives:
+        if isinstance(objective, ReplacedTokens) and objective.generator is not None:
+            masked = MaskedLM(head=objective.generator_head)
+            tables = recipe.encoder.embeddings.tables  # which it shares, also where their sizes have changed since
+            encoder = objective.generator.changed({"embeddings.tables": tables})
+            generator = Recipe(name="electra", tokenizer=recipe.tokenizer, encoder=encoder, objectives=(masked,))
+            return {GENERATOR: Companion("heads.replaced-tokens.generator.", generator)}
+    return {}
+
+
+LAYOUT = HFLayout(
+    recipe=recipe_of,
+    config=config,
+    entries=entries_of,
+    prefix="electra.",
+    kinds=frozenset({"replaced-tokens", "masked-lm"}),
+    renamed={r"^(?=embeddings\.|embeddings_project\.|encoder\.)": "electra.", **LAYER_NORM},
+    ignored=(r"electra\.embeddings\.position_ids", r"generator_lm_head\.weight"),  # the table of tokens again
+    companions=companions,
+)

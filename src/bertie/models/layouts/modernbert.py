@@ -1,0 +1,229 @@
+"""ModernBERT's folder in `transformers`: ModernBertModel, ModernBertForMaskedLM.
+
+In training `transformers` drops also after the attention's output, at the rate of its weights, and inside the
+feed-forward instead of after it.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from bertie.errors import FolderError
+from bertie.models.layouts.layout import Config, Entry, HFLayout, both, only
+from bertie.models.layouts.post_norm import activation_of, has, hf_activation, if_expressible, refuse_unknown
+from bertie.models.recipe import Recipe
+from bertie.nn.attention import AttentionSpec
+from bertie.nn.embeddings import EmbeddingsSpec, TableSpec
+from bertie.nn.encoder import EncoderSpec
+from bertie.nn.feed_forward import GatedSpec
+from bertie.nn.heads import VocabularyHeadSpec
+from bertie.nn.residual import PreNormSpec
+from bertie.nn.rotary import RotarySpec
+from bertie.nn.stack import BlockSpec, StackSpec
+from bertie.nn.visibility import Full, Visibility, Window
+from bertie.objectives.masked_lm import MaskedLM
+
+FULL, LOCAL = "full_attention", "sliding_attention"
+BASES = {FULL: 160_000.0, LOCAL: 10_000.0}
+OLD_BASES = {FULL: "global_rope_theta", LOCAL: "local_rope_theta"}
+LOCAL_ATTENTION = 128  # tokens that a local layer sees, half of them to either side
+
+
+# --- config -> recipe
+
+
+def recipe_of(config: Config, names: frozenset[str]) -> Recipe:
+    refuse_unknown(config, {"rope_scaling": None})
+    objectives = (MaskedLM(rate=0.3, head=head_of(config)),) if has(names, "decoder.") else ()
+    return Recipe(name="modernbert", tokenizer="byte-bpe", encoder=encoder_of(config), objectives=objectives)
+
+
+def head_of(config: Config) -> VocabularyHeadSpec:
+    bias = config.get("norm_bias", False)
+    refuse_unknown(config, {"classifier_bias": bias, "decoder_bias": True})
+    return VocabularyHeadSpec(
+        activation=activation_of(config, "classifier_activation"),
+        norm_eps=config.get("norm_eps", 1e-5),
+        bias=bias,
+        tied=config.get("tie_word_embeddings", True),
+    )
+
+
+def encoder_of(config: Config) -> EncoderSpec:
+    eps, norm_bias = config.get("norm_eps", 1e-5), config.get("norm_bias", False)
+
+    def block(kind: str) -> BlockSpec:
+        scorer = RotarySpec(base=base_of(config, kind), dropout=config.get("attention_dropout", 0.0))
+        activation, bias = activation_of(config, "hidden_activation"), config.get("mlp_bias", False)
+        return BlockSpec(
+            mixer=AttentionSpec(
+                num_heads=config["num_attention_heads"], scorer=scorer, bias=config.get("attention_bias", False)
+            ),
+            feed_forward=GatedSpec(inner=config["intermediate_size"], activation=activation, bias=bias),
+            residual=PreNormSpec(norm_eps=eps, dropout=config.get("mlp_dropout", 0.0), bias=norm_bias),
+        )
+
+    seen = {FULL: Full(), LOCAL: Window(reach=config.get("local_attention", LOCAL_ATTENTION) // 2)}
+    cycle = shortest_cycle(layer_kinds(config))
+    first, *others = (block(kind) for kind in cycle)
+    return EncoderSpec(
+        width=config["hidden_size"],
+        embeddings=EmbeddingsSpec(
+            tables=(TableSpec(field="tokens", size=config["vocab_size"]),),
+            norm_eps=eps,
+            norm_bias=norm_bias,
+            dropout=config.get("embedding_dropout", 0.0),
+        ),
+        stack=StackSpec(
+            depth=config["num_hidden_layers"],
+            block=first,
+            others=tuple(others),
+            visibility=tuple(seen[kind] for kind in cycle),
+            normed=True,
+        ),
+        initial_std=config.get("initializer_range", 0.02),
+    )
+
+
+def layer_kinds(config: Config) -> list[str]:
+    """Older configs say only which layers are global: every n-th, from the first one on."""
+    depth = config["num_hidden_layers"]
+    kinds = config.get("layer_types")
+    if kinds is None:
+        every = config.get("global_attn_every_n_layers", 3)
+        kinds = [LOCAL if number % every else FULL for number in range(depth)]
+    if len(kinds) != depth or not set(kinds) <= {FULL, LOCAL}:
+        raise FolderError(f"config.json has layer_types {kinds}, which should be {depth} times {FULL} or {LOCAL}")
+    return kinds
+
+
+def shortest_cycle(kinds: Sequence[str]) -> Sequence[str]:
+    for size in range(1, len(kinds)):
+        if all(kind == kinds[number % size] for number, kind in enumerate(kinds)):
+            return kinds[:size]
+    return kinds or [FULL]
+
+
+def base_of(config: Config, kind: str) -> float:
+    rotary: Config = (config.get("rope_parameters") or {}).get(kind) or {}
+    refuse_unknown(rotary, {"rope_type": "default"})
+    return rotary.get("rope_theta", config.get(OLD_BASES[kind], BASES[kind]))
+
+
+# --- recipe -> config
+
+
+def config(recipe: Recipe) -> dict[str, Any] | None:
+    if not isinstance(recipe.encoder.stack, StackSpec) or not recipe.encoder.stack.depth:
+        return None
+    return if_expressible(unrolled(recipe), write_config, lambda written, own: unrolled(read_back(written, own)))
+
+
+def unrolled(recipe: Recipe) -> Recipe:
+    """With each layer's block and visibility, so that two cycles that say the same are equal."""
+    stack = recipe.encoder.stack
+    assert isinstance(stack, StackSpec)
+    first, *others = (stack.block_of(number) for number in range(stack.depth))
+    changes = {"block": first, "others": tuple(others), "visibility": visibilities(stack)}
+    return recipe.changed({f"encoder.stack.{name}": value for name, value in changes.items()})
+
+
+def visibilities(stack: StackSpec) -> tuple[Visibility, ...]:
+    return tuple(stack.visibility[number % len(stack.visibility)] for number in range(stack.depth))
+
+
+def write_config(recipe: Recipe) -> dict[str, Any]:
+    encoder = recipe.encoder
+    stack = encoder.stack
+    assert isinstance(stack, StackSpec)
+    block: Any = stack.block
+    scorers: list[Any] = [one.mixer.scorer for one in (block, *stack.others)]
+    windows = [one for one in visibilities(stack) if isinstance(one, Window)]
+    kinds = [LOCAL if isinstance(one, Window) else FULL for one in visibilities(stack)]
+    bases = {**BASES, **{kind: scorer.base for kind, scorer in zip(kinds, scorers, strict=True)}}
+    masked = next((one for one in recipe.objectives if isinstance(one, MaskedLM)), None)
+    unknown_ids = ("pad_token_id", "bos_token_id", "eos_token_id", "cls_token_id", "sep_token_id")
+    return {
+        "architectures": ["ModernBertForMaskedLM" if masked else "ModernBertModel"],
+        "model_type": "modernbert",
+        "vocab_size": recipe.vocab_size,
+        "hidden_size": encoder.width,
+        "num_hidden_layers": stack.depth,
+        "num_attention_heads": block.mixer.num_heads,
+        "intermediate_size": block.feed_forward.inner,
+        "hidden_activation": hf_activation(block.feed_forward.activation),
+        "layer_types": kinds,
+        "local_attention": 2 * windows[0].reach if windows else LOCAL_ATTENTION,
+        "rope_parameters": {kind: {"rope_type": "default", "rope_theta": base} for kind, base in bases.items()},
+        "norm_eps": block.residual.norm_eps,
+        "norm_bias": block.residual.bias,
+        "attention_bias": block.mixer.bias,
+        "mlp_bias": block.feed_forward.bias,
+        "embedding_dropout": encoder.embeddings.dropout,
+        "attention_dropout": block.mixer.scorer.dropout,
+        "mlp_dropout": block.residual.dropout,
+        "initializer_range": encoder.initial_std,
+        **({} if masked is None else head_config(masked.head)),
+        **dict.fromkeys(unknown_ids),  # those that `transformers` would put there may be none of the vocabulary
+    }
+
+
+def head_config(head: VocabularyHeadSpec) -> dict[str, Any]:
+    return {
+        "classifier_activation": hf_activation(head.activation),
+        "classifier_bias": head.bias,
+        "decoder_bias": True,
+        "tie_word_embeddings": head.tied,
+    }
+
+
+def read_back(written: dict[str, Any], recipe: Recipe) -> Recipe:
+    return recipe_of(written, frozenset(name for entry in entries_of(recipe) for name in entry.theirs))
+
+
+# --- names
+
+
+def entries_of(recipe: Recipe) -> list[Entry]:
+    embeddings, stack = recipe.encoder.embeddings, recipe.encoder.stack
+    assert isinstance(stack, StackSpec)
+    entries = [
+        only("encoder.embeddings.tables.tokens.weight", "model.embeddings.tok_embeddings.weight"),
+        *weights("encoder.embeddings.norm", "model.embeddings.norm", embeddings.norm_bias),
+        *weights("encoder.stack.final_norm", "model.final_norm", embeddings.norm_bias),
+    ]
+    for number in range(stack.depth):
+        ours, theirs = f"encoder.stack.blocks.{number}", f"model.layers.{number}"
+        block: Any = stack.block_of(number)
+        norm_bias, attention_bias, mlp_bias = block.residual.bias, block.mixer.bias, block.feed_forward.bias
+        if number:  # the first layer's states are normed already
+            entries += weights(f"{ours}.mixer.residual.norm", f"{theirs}.attn_norm", norm_bias)
+        entries += [
+            *weights(f"{ours}.mixer.part.project", f"{theirs}.attn.Wqkv", attention_bias),
+            *weights(f"{ours}.mixer.part.output", f"{theirs}.attn.Wo", attention_bias),
+            *weights(f"{ours}.feed_forward.residual.norm", f"{theirs}.mlp_norm", norm_bias),
+            *weights(f"{ours}.feed_forward.part.up", f"{theirs}.mlp.Wi", mlp_bias),
+            *weights(f"{ours}.feed_forward.part.down", f"{theirs}.mlp.Wo", mlp_bias),
+        ]
+    for objective in recipe.objectives:
+        if isinstance(objective, MaskedLM):
+            entries += weights("heads.masked-lm.transform.dense", "head.dense", objective.head.bias)
+            entries += weights("heads.masked-lm.transform.norm", "head.norm", objective.head.bias)
+            entries.append(only("heads.masked-lm.bias", "decoder.bias"))
+            if not objective.head.tied:
+                entries.append(only("heads.masked-lm.weight", "decoder.weight"))
+    return entries
+
+
+def weights(ours: str, theirs: str, bias: bool) -> list[Entry]:
+    return both(ours, theirs) if bias else [only(f"{ours}.weight", f"{theirs}.weight")]
+
+
+LAYOUT = HFLayout(
+    recipe=recipe_of,
+    config=config,
+    entries=entries_of,
+    prefix="model.",
+    kinds=frozenset({"masked-lm"}),
+    renamed={r"^(?=embeddings\.|layers\.|final_norm\.)": "model."},
+    ignored=(r"decoder\.weight",),
+)

@@ -1,0 +1,88 @@
+"""RoBERTa's folder in `transformers`, and those of XLM-R and CamemBERT, which differ in the tokenizer alone."""
+
+from functools import partial
+from typing import Any
+
+from bertie.data.shapes import Packed
+from bertie.errors import FolderError
+from bertie.models.layouts.layout import Config, Entry, HFLayout, both, only
+from bertie.models.layouts.post_norm import (
+    LAYER_NORM,
+    config_of,
+    encoder_entries,
+    encoder_of,
+    has,
+    head_of,
+    if_expressible,
+    names_of,
+    refuse_unknown,
+)
+from bertie.models.recipe import Recipe, TokenizerKind
+from bertie.objectives.masked_lm import MaskedLM
+
+CLASSES = {"roberta": "Roberta", "xlm-roberta": "XLMRoberta", "camembert": "Camembert"}
+TOKENIZERS: dict[str, TokenizerKind] = {"roberta": "byte-bpe", "xlm-roberta": "unigram", "camembert": "unigram"}
+
+
+def recipe_of(model_type: str, config: Config, names: frozenset[str]) -> Recipe:
+    refuse_unknown(config)
+    padding = config.get("pad_token_id", 1)
+    if not isinstance(padding, int) or padding < 0:
+        raise FolderError(f"config.json sets pad_token_id to {padding!r}, and positions are counted from behind it")
+    encoder = encoder_of(config, pooler=has(names, "roberta.pooler."), first_position=padding + 1)
+    head = head_of(config).replace(activation="gelu")
+    masked = (MaskedLM(samples=Packed(), head=head),) if has(names, "lm_head.") else ()
+    return Recipe(name=model_type, tokenizer=TOKENIZERS[model_type], encoder=encoder, objectives=masked)
+
+
+def config(model_type: str, recipe: Recipe) -> dict[str, Any] | None:
+    """Those with the tokenizer of another are the other's."""
+    unigram = TOKENIZERS[model_type] == "unigram"
+    if (recipe.tokenizer == "unigram") != unigram:
+        return None
+    return if_expressible(recipe, partial(write_config, model_type), partial(read_back, model_type))
+
+
+def write_config(model_type: str, recipe: Recipe) -> dict[str, Any]:
+    masked = next((one for one in recipe.objectives if isinstance(one, MaskedLM)), None)
+    return {
+        "architectures": [CLASSES[model_type] + ("ForMaskedLM" if masked else "Model")],
+        "model_type": model_type,
+        **config_of(recipe.encoder),
+        "pad_token_id": recipe.encoder.embeddings.table("positions").offset - 1,
+        "bos_token_id": 0,
+        "eos_token_id": 2,
+        **({"tie_word_embeddings": masked.head.tied} if masked else {}),
+    }
+
+
+def read_back(model_type: str, written: dict[str, Any], recipe: Recipe) -> Recipe:
+    return recipe_of(model_type, written, names_of(entries_of(recipe)))
+
+
+def entries_of(recipe: Recipe) -> list[Entry]:
+    entries = encoder_entries(recipe.encoder, "roberta.")
+    for objective in recipe.objectives:
+        if isinstance(objective, MaskedLM):
+            entries += [
+                *both("heads.masked-lm.transform.dense", "lm_head.dense"),
+                *both("heads.masked-lm.transform.norm", "lm_head.layer_norm"),
+            ]
+            if objective.head.tied:
+                entries.append(only("heads.masked-lm.bias", "lm_head.bias"))
+            else:
+                entries += both("heads.masked-lm", "lm_head.decoder")
+    return entries
+
+
+def layout(model_type: str) -> HFLayout:
+    return HFLayout(
+        recipe=partial(recipe_of, model_type),
+        config=partial(config, model_type),
+        entries=entries_of,
+        prefix="roberta.",
+        kinds=frozenset({"masked-lm"}),
+        renamed={r"^(?=embeddings\.|encoder\.|pooler\.)": "roberta.", **LAYER_NORM},
+        # The rest are copies: of tied weights, or of a bias that one of two names is enough for.
+        ignored=(r"roberta\.embeddings\.position_ids", r"lm_head\.(bias|decoder\.weight|decoder\.bias)"),
+    )

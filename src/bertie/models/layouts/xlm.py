@@ -1,0 +1,137 @@
+"""XLM's folder in `transformers`: XLMModel, XLMWithLMHeadModel.
+
+Where a batch does not tell its languages, all tokens are of the first one; `transformers` adds no language at all then.
+"""
+
+from typing import Any
+
+from bertie.data.shapes import Parallel
+from bertie.models.layouts.layout import Config, Entry, HFLayout, both, only
+from bertie.models.layouts.post_norm import has, if_expressible, refuse_unknown
+from bertie.models.recipe import Recipe
+from bertie.nn.attention import AttentionSpec
+from bertie.nn.embeddings import EmbeddingsSpec, TableSpec
+from bertie.nn.encoder import EncoderSpec
+from bertie.nn.feed_forward import DenseSpec
+from bertie.nn.heads import VocabularyHeadSpec
+from bertie.nn.residual import PostNormSpec
+from bertie.nn.scoring import DotProductSpec
+from bertie.nn.stack import BlockSpec, StackSpec
+from bertie.objectives.masked_lm import MaskedLM
+
+PLAIN = {"causal": False, "asm": False, "is_encoder": True}
+TABLES = {"tokens": "embeddings", "positions": "position_embeddings", "languages": "lang_embeddings"}
+
+
+def recipe_of(config: Config, names: frozenset[str]) -> Recipe:
+    refuse_unknown(config, PLAIN)
+    head = VocabularyHeadSpec(transform=False, tied=config.get("tie_word_embeddings", True))
+    objectives = (MaskedLM(samples=Parallel(), head=head),) if has(names, "pred_layer.") else ()
+    return Recipe(name="xlm", encoder=encoder_of(config), objectives=objectives)
+
+
+def encoder_of(config: Config) -> EncoderSpec:
+    """Sinusoidal positions are a table in the file like any other."""
+    width, dropout = config["emb_dim"], config.get("dropout", 0.1)
+    eps, num_languages = config.get("layer_norm_eps", 1e-12), config.get("n_langs", 1)
+    tables = [
+        TableSpec(field="tokens", size=config["n_words" if "n_words" in config else "vocab_size"]),
+        TableSpec(field="positions", size=config.get("max_position_embeddings", 512)),
+    ]
+    if num_languages > 1 and config.get("use_lang_emb", True):
+        tables.append(TableSpec(field="languages", size=num_languages, optional=True))
+    block = BlockSpec(
+        mixer=AttentionSpec(
+            num_heads=config["n_heads"], scorer=DotProductSpec(dropout=config.get("attention_dropout", 0.1))
+        ),
+        feed_forward=DenseSpec(inner=4 * width, activation="gelu" if config.get("gelu_activation", True) else "relu"),
+        residual=PostNormSpec(norm_eps=eps, dropout=dropout),
+    )
+    return EncoderSpec(
+        width=width,
+        embeddings=EmbeddingsSpec(tables=tuple(tables), norm_eps=eps, dropout=dropout),
+        stack=StackSpec(depth=config["n_layers"], block=block),
+        initial_std=config.get("init_std", 0.02),
+    )
+
+
+def config(recipe: Recipe) -> dict[str, Any] | None:
+    return if_expressible(recipe, write_config, read_back)
+
+
+def write_config(recipe: Recipe) -> dict[str, Any]:
+    encoder = recipe.encoder
+    block: Any = encoder.stack.block  # type: ignore[union-attr]
+    sizes = {table.field: table.size for table in encoder.embeddings.tables}
+    masked = next((one for one in recipe.objectives if isinstance(one, MaskedLM)), None)
+    return {
+        "architectures": ["XLMWithLMHeadModel" if masked else "XLMModel"],
+        "model_type": "xlm",
+        "vocab_size": sizes["tokens"],
+        "max_position_embeddings": sizes["positions"],
+        "n_langs": sizes.get("languages", 1),
+        "use_lang_emb": "languages" in sizes,
+        "emb_dim": encoder.width,
+        "n_layers": encoder.stack.depth,
+        "n_heads": block.mixer.num_heads,
+        "gelu_activation": block.feed_forward.activation == "gelu",
+        "dropout": block.residual.dropout,
+        "attention_dropout": block.mixer.scorer.dropout,
+        "layer_norm_eps": block.residual.norm_eps,
+        "init_std": encoder.initial_std,
+        "embed_init_std": encoder.initial_std,
+        # No id: without an attention mask, `transformers` would take the tokens of that id for padding.
+        "pad_token_id": -1,
+        **PLAIN,
+        **({"tie_word_embeddings": masked.head.tied} if masked else {}),
+    }
+
+
+def read_back(written: dict[str, Any], recipe: Recipe) -> Recipe:
+    return recipe_of(written, frozenset(name for entry in entries_of(recipe) for name in entry.theirs))
+
+
+def entries_of(recipe: Recipe) -> list[Entry]:
+    encoder = recipe.encoder
+    entries = [
+        only(f"encoder.embeddings.tables.{field}.weight", f"transformer.{TABLES[field]}.weight")
+        for field in encoder.embeddings.fields
+    ]
+    entries += both("encoder.embeddings.norm", "transformer.layer_norm_emb")
+    for number in range(encoder.stack.depth):
+        entries += layer_entries(number)
+    for objective in recipe.objectives:
+        if isinstance(objective, MaskedLM):
+            entries.append(only("heads.masked-lm.bias", "pred_layer.proj.bias"))
+            if not objective.head.tied:
+                entries.append(only("heads.masked-lm.weight", "pred_layer.proj.weight"))
+    return entries
+
+
+def layer_entries(number: int) -> list[Entry]:
+    ours, attention = f"encoder.stack.blocks.{number}", f"transformer.attentions.{number}"
+    projected = [
+        Entry(f"{ours}.mixer.part.project.{last}", tuple(f"{attention}.{name}_lin.{last}" for name in ("q", "k", "v")))
+        for last in ("weight", "bias")
+    ]
+    return [
+        *projected,
+        *both(f"{ours}.mixer.part.output", f"{attention}.out_lin"),
+        *both(f"{ours}.mixer.residual.norm", f"transformer.layer_norm1.{number}"),
+        *both(f"{ours}.feed_forward.part.up", f"transformer.ffns.{number}.lin1"),
+        *both(f"{ours}.feed_forward.part.down", f"transformer.ffns.{number}.lin2"),
+        *both(f"{ours}.feed_forward.residual.norm", f"transformer.layer_norm2.{number}"),
+    ]
+
+
+PARTS = (*TABLES.values(), "layer_norm_emb", "attentions", "layer_norm1", "ffns", "layer_norm2", "position_ids")
+
+LAYOUT = HFLayout(
+    recipe=recipe_of,
+    config=config,
+    entries=entries_of,
+    prefix="transformer.",
+    kinds=frozenset({"masked-lm"}),
+    renamed={rf"^(?=({'|'.join(PARTS)})(\.|$))": "transformer."},
+    ignored=(r"transformer\.position_ids", r"pred_layer\.proj\.weight"),
+)

@@ -1,0 +1,77 @@
+"""Distillation: a student learns hidden tokens from the text, from what a teacher thinks of them, and from the
+teacher's last states. DistilBERT, section 3."""
+
+from collections.abc import Mapping
+from typing import Literal
+
+import torch
+import torch.nn.functional as F
+from pydantic import Field
+from torch import Tensor, nn
+
+from bertie.batch import Batch
+from bertie.errors import SpecError
+from bertie.nn.encoder import Encoder, EncoderSpec
+from bertie.nn.heads import VocabularyHead
+from bertie.objectives.masked_lm import MaskedLM
+from bertie.objectives.objective import Vocabulary
+from bertie.objectives.report import Figure, LossReport
+
+
+class Student(VocabularyHead):
+    """The head, and the teacher. That is no part of the module: it is neither trained nor saved."""
+
+    teacher: tuple[Encoder, VocabularyHead] | None = None
+
+    def learn_from(self, encoder: Encoder, head: VocabularyHead) -> None:
+        for part in (encoder, head):
+            part.eval().requires_grad_(False)
+        self.teacher = (encoder, head)
+
+
+class Distillation(MaskedLM):
+    """Three losses, each with its weight. States are compared where teacher and student are of the same width."""
+
+    kind: Literal["distillation"] = "distillation"  # type: ignore[assignment]
+    temperature: float = Field(default=2.0, gt=0)
+    soft: float = Field(default=5.0, ge=0)  # the teacher's probabilities
+    hard: float = Field(default=2.0, ge=0)  # the text
+    cosine: float = Field(default=1.0, ge=0)  # the teacher's states
+
+    def build(self, encoder: EncoderSpec, vocabulary: Vocabulary) -> Student:
+        student = self.head.build(encoder, vocabulary.size, Student)
+        assert isinstance(student, Student)
+        return student
+
+    def counts(self, batch: Batch) -> Mapping[str, int]:
+        num_masked = len(batch.tensor("masked_targets"))
+        return {"masked_lm": num_masked, "soft_labels": num_masked, "state_cosine": len(batch.tensor("tokens"))}
+
+    def loss(self, owned: nn.Module, encoder: Encoder, batch: Batch) -> LossReport:
+        assert isinstance(owned, Student)
+        if owned.teacher is None:
+            raise SpecError("there is no teacher to learn from", hint="give its folder with --teacher")
+        states, masked, targets = encoder(batch).states.values, batch.tensor("masked"), batch.tensor("masked_targets")
+        with torch.no_grad():
+            teacher, teacher_head = owned.teacher
+            taught = teacher(batch).states.values
+            wanted = teacher_head(taught[masked])
+        logits = owned(states[masked])
+        hard = F.cross_entropy(logits, targets, reduction="none")
+        losses = {
+            "masked_lm": Figure.over(hard, self.hard),
+            "soft_labels": Figure.over(divergence(logits, wanted, self.temperature), self.soft),
+        }
+        if taught.shape == states.shape:
+            losses["state_cosine"] = Figure.over(1 - F.cosine_similarity(states, taught, dim=-1), self.cosine)
+        correct = (logits.detach().argmax(-1) == targets).float()
+        agreeing = (logits.detach().argmax(-1) == wanted.argmax(-1)).float()
+        return LossReport(
+            losses, {"masked_lm_accuracy": Figure.over(correct), "teacher_agreement": Figure.over(agreeing)}
+        )
+
+
+def divergence(logits: Tensor, wanted: Tensor, temperature: float) -> Tensor:
+    """[P] Kullback-Leibler divergence from the wanted distribution, both softened, in the scale of hard labels."""
+    ours, theirs = (F.log_softmax(one / temperature, -1) for one in (logits, wanted))
+    return F.kl_div(ours, theirs, reduction="none", log_target=True).sum(-1) * temperature**2

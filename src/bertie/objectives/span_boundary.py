@@ -1,0 +1,81 @@
+"""Span boundary objective: a masked token is told from the two tokens around its span and its place in it, by a head of
+its own. SpanBERT, section 3.2."""
+
+from collections.abc import Mapping
+from typing import Literal
+
+import numpy as np
+import torch
+from pydantic import Field
+from torch import Tensor, nn
+
+from bertie.batch import Batch, Places, Sample
+from bertie.data.shapes import SampleShape, Segments
+from bertie.errors import SpecError
+from bertie.nn.encoder import Encoder, EncoderSpec
+from bertie.nn.feed_forward import ACTIVATIONS
+from bertie.nn.heads import Transform, VocabularyHead, VocabularyHeadSpec
+from bertie.nn.initial import initialised
+from bertie.objectives.objective import Objective, Vocabulary
+from bertie.objectives.report import Figure, LossReport
+
+
+class Boundary(nn.Module):
+    """What is before, what is after, and the place between them -> two transforms -> the vocabulary."""
+
+    def __init__(self, width: int, num_places: int, first: Transform, head: VocabularyHead):
+        super().__init__()
+        self.places = nn.Embedding(num_places, width)
+        self.first, self.head = first, head
+
+    def states(self, before: Tensor, after: Tensor, places: Tensor) -> Tensor:
+        """[P, H] each -> [P, H]"""
+        return self.first(torch.cat([before, after, self.places(places)], -1))
+
+
+class SpanBoundary(Objective):
+    """Looks at what another objective masked, so it stands behind that one. A stretch of masked tokens is a span."""
+
+    kind: Literal["span-boundary"] = "span-boundary"
+    samples: SampleShape = Segments()
+    longest: int = Field(default=20, ge=1)  # places in a span; tokens further inside are not asked for
+    head: VocabularyHeadSpec = VocabularyHeadSpec()
+
+    def corrupt(self, sample: Sample, vocabulary: Vocabulary, rng: np.random.Generator) -> Sample:
+        masked = sample.get("masked")
+        if not isinstance(masked, Places):
+            raise SpecError("nothing is masked yet", hint="put the objective that masks before span-boundary")
+        positions, length = masked.positions, len(np.asarray(sample["tokens"]))
+        opens, closes = np.diff(positions, prepend=-2) > 1, np.diff(positions, append=length + 1) > 1
+        begins, ends = positions[opens], positions[closes]  # of spans
+        numbers = np.cumsum(opens) - 1  # the span of each token
+        places = positions - begins[numbers]
+        bounded = (begins > 0) & (ends < length - 1)
+        asked = (places < self.longest) & bounded[numbers]
+        return {
+            **sample,
+            "span_before": Places("tokens", (begins[numbers] - 1)[asked]),
+            "span_after": Places("tokens", (ends[numbers] + 1)[asked]),
+            "span_places": places[asked].astype(np.int64),
+            "span_targets": np.asarray(sample["masked_targets"])[asked],
+        }
+
+    def build(self, encoder: EncoderSpec, vocabulary: Vocabulary) -> Boundary:
+        activation = ACTIVATIONS[self.head.activation]
+        first = Transform(3 * encoder.width, encoder.width, activation, self.head.norm_eps)
+        head = self.head.build(encoder, vocabulary.size)
+        return initialised(Boundary(encoder.width, self.longest, first, head), encoder.initial_std)
+
+    def ties(self, encoder: EncoderSpec) -> Mapping[str, str]:
+        return self.head.ties("head.weight")
+
+    def counts(self, batch: Batch) -> Mapping[str, int]:
+        return {"span_boundary": len(batch.tensor("span_targets"))}
+
+    def loss(self, owned: nn.Module, encoder: Encoder, batch: Batch) -> LossReport:
+        assert isinstance(owned, Boundary)
+        states = encoder(batch).states.values
+        before, after = states[batch.tensor("span_before")], states[batch.tensor("span_after")]
+        told = owned.states(before, after, batch.tensor("span_places"))
+        losses, correct = owned.head.loss(told, batch.tensor("span_targets"))
+        return LossReport({"span_boundary": Figure.over(losses)}, {"span_boundary_accuracy": Figure.over(correct)})

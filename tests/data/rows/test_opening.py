@@ -1,0 +1,160 @@
+"""Every kind by its ending or its look; several files as one; real files with their known numbers of rows."""
+
+import gzip
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from bertie.data.rows import RowError, open_rows
+from bertie.errors import InputError
+
+Writer = Callable[[str, str | bytes], Path]
+
+TABBED = "sentence\tlabel\na good film\t1\na bad film\t0\n"
+TAGGED = "EU\tB-ORG\nsaid\tO\n\nPeter\tB-PER\n"
+LINES = '{"text": "a", "label": 1}\n{"text": "b", "label": 0}\n'
+QUESTIONS = '{"version": "1.1", "data": [{"paragraphs": [{"context": "a", "qas": [{"question": "b?"}]}]}]}'
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "columns"),
+    [
+        ("a.CSV", "sentence,label\na,1\n", ("sentence", "label")),
+        ("a.tsv", TABBED, ("sentence", "label")),
+        ("a.txt", TABBED, ("sentence", "label")),
+        ("a.tsv", TAGGED, ("words", "tags")),
+        ("a.txt", TAGGED.replace("\t", " "), ("words", "tags")),
+        ("a", "-DOCSTART- O\n\n" + TAGGED.replace("\t", " "), ("words", "tags")),
+        ("a.ndjson", LINES, ("text", "label")),
+        ("a.json", LINES, ("text", "label")),
+        ("a.json", '[{"text": "a"}]', ("text",)),
+        ("a.json", QUESTIONS, ("id", "title", "context", "question", "answers", "is_impossible")),
+        ("a.tsv", TABBED.replace("a bad", "\na bad"), ("sentence", "label")),  # one blank line is no sentence's end
+    ],
+)
+@pytest.mark.parametrize("packing", ["", ".gz", ".zst"])
+def test_the_kind_is_seen(write: Writer, name: str, content: str, columns: tuple[str, ...], packing: str) -> None:
+    plain = content.encode()
+    packed = {".gz": gzip.compress, ".zst": lambda data: pa.compress(data, "zstd", asbytes=True), "": bytes}[packing]
+    rows = open_rows(write(name + packing, packed(plain)))
+    assert rows.columns == columns
+    assert any("unpacked to a temporary file" in notice for notice in rows.notices) == bool(packing)
+
+
+def test_a_format_that_is_named_is_taken(write: Writer) -> None:
+    assert open_rows(write("a.txt", "a,b\n1,2\n"), "csv").row(0).values == {"a": "1", "b": "2"}
+    assert open_rows(write("a.tsv", TAGGED), "tsv", header=True).num_rows == 2
+
+
+def test_a_guess_is_told(write: Writer) -> None:
+    assert any("read as conll, by its content" in notice for notice in open_rows(write("a.tsv", TAGGED)).notices)
+
+
+def test_several_files_are_one(write: Writer) -> None:
+    first, second = write("a.csv", "text,label\na,1\nb,0\n"), write("b.csv", "label,text\n1,c\n")
+    rows = open_rows([first, second])
+    assert [row.values["text"] for row in rows] == ["a", "b", "c"]
+    assert [row.where for row in rows] == [f"{first}:2", f"{first}:3", f"{second}:2"]
+
+
+def test_objects_of_several_files_may_differ_in_fields(write: Writer) -> None:
+    rows = open_rows([write("a.jsonl", '{"a": 1}'), write("b.jsonl", '{"b": 2}')])
+    assert rows.columns == ("a", "b") and rows.row(1).values == {"b": 2}
+
+
+@pytest.mark.parametrize(
+    ("files", "format", "message"),
+    [
+        (
+            {"a.csv": "text,label\na,1\n", "b.csv": "text,class\nb,0\n"},
+            None,
+            "b.csv: it has other columns (text, class)",
+        ),
+        ({"a.csv": "text,label\na,1\n", "b.jsonl": LINES}, None, "b.jsonl: it is of another kind than"),
+        ({"a.txt": "some words\nand others\n"}, None, "a.txt: which kind of file this is"),
+        ({"a.csv": b"\xff\xfea\0"}, None, "a.csv: this is UTF-16, not UTF-8"),
+        ({"a.csv": b"PK\x03\x04"}, None, "a.csv: this is a binary file (a zip file)"),
+        ({"a.csv.gz": gzip.compress(b"a,b\n" * 999)[:-20]}, None, "the compressed data is broken or cut off"),
+        ({"a.csv": "a\n"}, "xls", "the format 'xls' is not known; known are csv, tsv"),
+    ],
+)
+def test_mistakes_are_named(write: Writer, files: dict[str, str | bytes], format: str | None, message: str) -> None:
+    paths = [write(name, content) for name, content in files.items()]
+    with pytest.raises(InputError) as raised:
+        open_rows(paths, format)
+    assert message in str(raised.value)
+
+
+def test_paths_that_lead_nowhere(tmp_path: Path, write: Writer) -> None:
+    for name in ("none.csv", "none.parquet", "none.txt"):
+        with pytest.raises(InputError, match="there is no such file"):
+            open_rows([tmp_path / name])
+    with pytest.raises(InputError, match="no file is given"):
+        open_rows([])
+    path = write("a.csv", "a,b\n")
+    with pytest.raises(InputError, match=r"a\.csv: the file is given twice"):
+        open_rows([path, path])
+    os.mkfifo(tmp_path / "pipe.csv")
+    writer = os.open(tmp_path / "pipe.csv", os.O_RDWR)  # else opening it would wait for one
+    with pytest.raises(InputError, match="no plain file"):
+        open_rows([tmp_path / "pipe.csv"])
+    os.close(writer)
+
+
+def test_a_file_that_became_shorter_is_no_row(write: Writer) -> None:
+    path = write("a.csv", "text,label\naaa,1\nbbb,0\n")
+    rows = open_rows([path])
+    path.write_text("text,label\n")
+    with pytest.raises(InputError, match="became shorter"):
+        rows.row(1)
+
+
+# --- real files
+
+
+@pytest.mark.parametrize(
+    ("path", "num_rows", "columns"),
+    [
+        ("sst2/train_full.tsv", 67_349, ("sentence", "label")),
+        ("sst2/dev.tsv", 872, ("sentence", "label")),
+        ("sst2/test-labeled.tsv", 1_821, ("sentence", "label")),
+        ("mrpc/msr_paraphrase_train.txt", 4_076, ("Quality", "#1 ID", "#2 ID", "#1 String", "#2 String")),
+        ("mrpc/msr_paraphrase_test.txt", 1_725, ("Quality", "#1 ID", "#2 ID", "#1 String", "#2 String")),
+        ("stsb/sts-train.tsv", 5_749, tuple(f"column{number}" for number in range(1, 10))),
+        ("stsb/sts-dev.tsv", 1_500, tuple(f"column{number}" for number in range(1, 10))),
+        ("stsb/sts-test.tsv", 1_379, tuple(f"column{number}" for number in range(1, 10))),
+        ("chnsenticorp/ChnSentiCorp_htl_all.csv", 7_766, ("label", "review")),
+        ("conll2003/train.txt", 14_041, ("words", "column2", "column3", "tags")),
+        ("conll2003/dev.txt", 3_250, ("words", "column2", "column3", "tags")),
+        ("conll2003/test.txt", 3_453, ("words", "column2", "column3", "tags")),
+        ("msra_ner/train.txt", 20_000, ("words", "tags")),
+        ("msra_ner/dev.txt", 2_000, ("words", "tags")),
+        ("squad/train.json", 7_921, ("id", "title", "context", "question", "answers", "is_impossible")),
+        ("squad/dev.json", 1_633, ("id", "title", "context", "question", "answers", "is_impossible")),
+        ("cmrc2018/cmrc2018_dev.json", 3_219, ("id", "title", "context", "question", "answers", "is_impossible")),
+        ("cmrc2018/cmrc2018_trial.json", 1_002, ("id", "title", "context", "question", "answers", "is_impossible")),
+        ("cmn_eng/cmn.txt", 21_116, ("column1", "column2")),
+        pytest.param("en_wiki.jsonl.gz", 4_544, ("id", "title", "text"), marks=pytest.mark.slow),
+    ],
+)
+def test_real_files_have_their_rows(shared: Path, path: str, num_rows: int, columns: tuple[str, ...]) -> None:
+    rows = open_rows([shared / "data" / path])
+    assert rows.num_rows == num_rows
+    assert rows.columns == columns
+    wrong = []
+    for number in range(0, num_rows, max(1, num_rows // 2000)):
+        try:
+            rows.row(number)
+        except RowError as error:
+            wrong.append(str(error))
+    assert wrong == []
+
+
+def test_real_rows_keep_their_quotes(shared: Path) -> None:
+    first = open_rows([shared / "data/mrpc/msr_paraphrase_train.txt"]).row(0).values
+    assert '"the witness"' in first["#1 String"] and first["Quality"] == "1"
+    review = open_rows([shared / "data/chnsenticorp/ChnSentiCorp_htl_all.csv"]).row(0).values["review"]
+    assert '如果是"蔡陆线"的话' in review
