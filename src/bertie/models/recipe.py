@@ -12,11 +12,30 @@ from bertie.objectives.permutation_lm import PermutationLM
 from bertie.objectives.replaced_tokens import ReplacedTokens
 from bertie.objectives.sentence_order import SentenceOrder
 from bertie.objectives.span_boundary import SpanBoundary
+from bertie.tasks.answering import Answering
+from bertie.tasks.choosing import Choice, Rank
+from bertie.tasks.classification import Aspects, Classify, MultiLabel
+from bertie.tasks.similarity import Similarity
+from bertie.tasks.tagging import Tagging
 from bertie.spec import Spec
 
 TokenizerKind = Literal["wordpiece", "byte-bpe", "unigram", "characters", "words"]
 AnyObjective = Annotated[
-    MaskedLM | NextSentence | SentenceOrder | SpanBoundary | PermutationLM | ReplacedTokens | Distillation,
+    MaskedLM
+    | NextSentence
+    | SentenceOrder
+    | SpanBoundary
+    | PermutationLM
+    | ReplacedTokens
+    | Distillation
+    | Classify
+    | MultiLabel
+    | Aspects
+    | Similarity
+    | Tagging
+    | Answering
+    | Choice
+    | Rank,
     Field(discriminator="kind"),
 ]
 

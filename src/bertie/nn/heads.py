@@ -8,8 +8,10 @@ import torch.nn.functional as F
 from pydantic import Field
 from torch import Tensor, nn
 
+from bertie.batch import Ragged
 from bertie.errors import SpecError
-from bertie.nn.encoder import EncoderSpec
+from bertie.nn.dropout import Dropout
+from bertie.nn.encoder import Encoder, EncoderSpec
 from bertie.nn.feed_forward import ACTIVATIONS, ActivationName
 from bertie.nn.initial import initialised
 from bertie.nn.native.cross_entropy import linear_cross_entropy
@@ -119,3 +121,30 @@ class Classifier(nn.Module):
 
     def forward(self, states: Tensor) -> Tensor:
         return self.output(states)
+
+
+class SequenceHead(nn.Module):
+    """A row's pooled state, then one number a class. `dense` stands for the pooler that an encoder does not have."""
+
+    def __init__(self, output: nn.Linear, dropout: float, dense: nn.Linear | None, activation: Callable[[Tensor], Tensor]):
+        super().__init__()
+        self.dense, self.activation, self.output = dense, activation, output
+        self.dropout = Dropout(dropout)
+
+    def forward(self, encoder: Encoder, states: Ragged) -> Tensor:
+        """[B, classes]"""
+        pooled = self.dropout(encoder.pool(states))
+        if self.dense is not None:
+            pooled = self.dropout(self.activation(self.dense(pooled)))
+        return self.output(pooled)
+
+
+class SequenceHeadSpec(Spec):
+    kind: Literal["sequence"] = "sequence"
+    dropout: float = Field(default=0.1, ge=0, lt=1)
+    activation: ActivationName = "tanh"  # of the dense layer, where the encoder has no pooler
+
+    def build(self, encoder: EncoderSpec, num_outputs: int) -> SequenceHead:
+        dense = nn.Linear(encoder.width, encoder.width) if encoder.pooler is None else None
+        head = SequenceHead(nn.Linear(encoder.width, num_outputs), self.dropout, dense, ACTIVATIONS[self.activation])
+        return initialised(head, encoder.initial_std)

@@ -1,24 +1,78 @@
-"""The protocol of a task: an objective whose targets people wrote, and which answers them in their own terms."""
+"""The protocol of a task: an objective whose targets people wrote, and which answers them in their own terms.
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+A row of the user's data is read into an `Example`: samples for the model, and what is needed to speak of them in the
+user's words. The model's `outputs` for the samples become an `answer`; answers and gold become a `score`.
+"""
 
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Self
+
+import numpy as np
 from torch import nn
 
 from bertie.batch import Batch, Sample
+from bertie.errors import InputError
 from bertie.nn.encoder import Encoder
 from bertie.objectives.objective import Objective
+from bertie.text.tokenizer import Tokenizer
+
+Values = Mapping[str, Any]  # of one row, by role
+Answer = dict[str, Any]  # of one row, as it is written to a file
+
+
+@dataclass(frozen=True)
+class Example:
+    """One row, read. A text that is longer than a row of the model may give several samples."""
+
+    samples: tuple[Sample, ...]
+    gold: Any = None  # in the user's terms; None where the row has none
+    told: Mapping[str, Any] = field(default_factory=dict)  # what an answer needs: words, passage, offsets
+    num_cut: int = 0  # tokens that no sample holds
 
 
 class Task(Objective):
-    def read(self, row: Mapping[str, Any]) -> Sample:
-        """A row of the user's file, already tokenised by name, becomes a sample with its targets."""
+    """`roles` are the columns that it reads, with names that people give them; those in `optional` may be missing."""
+
+    samples: None = None
+    roles: ClassVar[Mapping[str, Sequence[str]]]
+    targets: ClassVar[Sequence[str]]  # the roles that are asked for, absent where a row is only to be answered
+    optional: ClassVar[Sequence[str]] = ()
+    main: ClassVar[str]  # the metric that says which of two models is better; more is better
+
+    def fitted(self, rows: Iterable[Values]) -> Self:
+        """With what only the training data can tell, such as the labels."""
+        return self
+
+    def read(self, values: Values, tokenizer: Tokenizer, length: int) -> Example:
+        """Raises InputError where the row cannot be used."""
         raise NotImplementedError
 
-    def answers(self, owned: nn.Module, encoder: Encoder, batch: Batch) -> Sequence[Any]:
-        """One answer a row, in the user's terms: labels, tags of words, spans of characters."""
+    def outputs(self, owned: nn.Module, encoder: Encoder, batch: Batch) -> list[np.ndarray]:
+        """What the model says of each sample."""
         raise NotImplementedError
 
-    def score(self, answers: Sequence[Any], gold: Sequence[Any]) -> Mapping[str, float]:
+    def answer(self, example: Example, outputs: Sequence[np.ndarray]) -> Answer:
+        """One a row, in the user's terms: labels, tags of words, spans of characters."""
+        raise NotImplementedError
+
+    def score(self, answers: Sequence[Answer], gold: Sequence[Any]) -> dict[str, float]:
         """The metrics that papers report, by name."""
         raise NotImplementedError
+
+    def tuned(self, examples: Sequence[Example], outputs: Sequence[Sequence[np.ndarray]]) -> Self:
+        """With what is chosen on held-out rows, such as thresholds."""
+        return self
+
+
+def text_of(values: Values, role: str) -> str:
+    value = values.get(role)
+    if not isinstance(value, str) or not value.strip():
+        raise InputError(f"the {role} is empty")
+    return value
+
+
+def encoded(tokenizer: Tokenizer, length: int, text: str, other: str | None = None) -> tuple[dict[str, np.ndarray], int]:
+    """The fields of a sample, and how many tokens were cut."""
+    tokens = tokenizer.encode(text, other, max_length=length)
+    return {"tokens": tokens.ids, "segments": tokens.segments}, tokens.num_truncated

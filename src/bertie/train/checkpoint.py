@@ -98,6 +98,10 @@ class Checkpoints:
             raise FolderError(f"every checkpoint is damaged ({'; '.join(damaged)})", where=str(self.folder), hint=hint)
         return None
 
+    def load_weights(self, step: int, model: Model) -> None:
+        """Those of one checkpoint, without what the optimiser remembers."""
+        _fill(model, load_file(self.path(step) / WEIGHTS), self.path(step))
+
     def _prune(self, newest: int) -> None:
         steps = self.steps()
         usable = [step for step in steps if step <= newest]

@@ -36,6 +36,11 @@ class Evaluation:
         return {**figures, **self.baseline}
 
     @staticmethod
+    def rank(figures: dict[str, float]) -> float:
+        """Lower is better."""
+        return figures["loss"]
+
+    @staticmethod
     def beats_baseline(figures: dict[str, float]) -> bool:
         """True also where there is no such baseline."""
         cost = prediction_loss(figures)

@@ -23,6 +23,7 @@ from bertie.train.budget import Done
 from bertie.train.checkpoint import Checkpoints
 from bertie.train.distribution import ALONE, Ranks
 from bertie.train.evaluation import Evaluation
+from bertie.train.finetune_data import FinetuneOptions, TaskData
 from bertie.train.log import Log
 from bertie.train.loop import LAST_GOOD, NotFiniteError, StepResult, count_tokens, take_step
 from bertie.train.options import PretrainOptions
@@ -40,8 +41,11 @@ from bertie.train.run_folder import (
 )
 from bertie.train.run_state import RunState
 from bertie.train.stopping import Stopped, StopSignals
+from bertie.train.task_evaluation import TaskEvaluation
 
 Record = dict[str, Any]
+AnyData = RunData | TaskData
+AnyOptions = PretrainOptions | FinetuneOptions
 
 
 def pretrain(
@@ -66,7 +70,6 @@ def pretrain(
     `ranks` only the first writes and tells. Everything that can be refused is refused before the folder is made. Raises
     Stopped after Ctrl-C or SIGTERM, when the state is saved.
     """
-    target = Path(folder)
     data = prepare(corpus, model.recipe, tokenizer, options, rank=ranks.rank, num_ranks=ranks.size)
     resolved = {
         "options": options.model_dump(mode="json"),
@@ -76,6 +79,23 @@ def pretrain(
         "tokenizer": tokenizer.digest,
         **({} if teacher is None else {"teacher": teacher}),
     }
+    return run_in(Path(folder), model, data, tokenizer, options, resolved, config=config, peak=peak, tell=tell, ranks=ranks)
+
+
+def run_in(
+    target: Path,
+    model: Model,
+    data: AnyData,
+    tokenizer: Tokenizer,
+    options: AnyOptions,
+    resolved: Record,
+    *,
+    config: str | None = None,
+    peak: Callable[[int], float] | None = None,
+    tell: Callable[[Record], None] | None = None,
+    ranks: Ranks = ALONE,
+) -> Record:
+    """Any run. `resolved` is all that decides its bits: a folder that was begun with anything else is refused."""
     with ExitStack() as stack:
         log = None
         if ranks.leads:
@@ -116,8 +136,8 @@ class _Run:
         self,
         folder: Path,
         model: Model,
-        data: RunData,
-        options: PretrainOptions,
+        data: AnyData,
+        options: AnyOptions,
         log: Log | None,  # None: another rank writes
         signals: StopSignals,
         peak: Callable[[int], float] | None,
@@ -199,6 +219,9 @@ class _Run:
         improved = False
         if self.data.evaluation is not None and (done % options.eval_every == 0 or self.ended):
             improved = self._evaluate(self.data.evaluation)
+            if (patience := getattr(options, "patience", None)) is not None and self.state.waited >= patience:
+                self._note({"event": "note", "step": done, "what": f"no better for {patience} evaluations: the run ends"})
+                self.ended = True
         stopping = self.ranks.largest(self.signals.received or 0)
         if done % options.save_every == 0 or self.ended or improved or stopping:
             self._save(done)
@@ -206,7 +229,7 @@ class _Run:
             self._note({"event": "stopped", "step": done, "signal": stopping})
             raise Stopped(stopping, done)
 
-    def _evaluate(self, evaluation: Evaluation) -> bool:
+    def _evaluate(self, evaluation: Evaluation | TaskEvaluation) -> bool:
         """Whether it is the best so far."""
         figures = evaluation(self.model)
         done, self.state.evaluation = self.state.steps, figures
@@ -214,10 +237,11 @@ class _Run:
         self._note({"event": "evaluation", "step": done, **place, **figures})
         if not evaluation.beats_baseline(figures) and self._progress() > self.options.schedule.warmup:
             self._note({"event": "warning", "step": done, "what": "not better than predicting by frequency alone"})
-        best = self.state.best
-        if not figures["loss"] < (best["loss"] if best else math.inf):  # also where it is no number
+        best, rank = self.state.best, evaluation.rank(figures)
+        if not rank < (best["rank"] if best else math.inf):  # also where it is no number
+            self.state.waited += 1
             return False
-        self.state.best = {"step": done, "loss": figures["loss"]}
+        self.state.best, self.state.waited = {"step": done, "loss": figures["loss"], "rank": rank}, 0
         self.checkpoints.best = done
         return True
 
@@ -244,7 +268,7 @@ class _Run:
             "progress": progress,
             "tokens_per_second": speed,
         }
-        if self.peak is not None:
+        if self.peak is not None and isinstance(self.options, PretrainOptions):
             record["share_of_peak"] = speed / self.peak(self.options.lengths.phases[phase].length)
         self._note(record)
 
@@ -252,9 +276,20 @@ class _Run:
         """The model folder, then the summary."""
         if not self.ranks.leads:
             return
+        if isinstance(self.data, TaskData):
+            self._take_best(self.data)
         notes = [*self.data.notes, *self.write_model(tokenizer, MODEL)]
         write_summary(self.folder, {**self._figures(), "seconds": self.state.done.seconds, "notes": notes})
         self._note({"event": "finished", "step": self.state.steps})
+
+    def _take_best(self, data: TaskData) -> None:
+        """A task model is the best of all that were measured, with the thresholds that suit it."""
+        if data.evaluation is None:
+            return
+        if self.checkpoints.best is not None:
+            self.checkpoints.load_weights(self.checkpoints.best, self.model)
+        self.model.recipe = data.evaluation.tune(self.model)
+        self.state.evaluation = data.evaluation(self.model)
 
     def write_model(self, tokenizer: Tokenizer, name: str) -> list[str]:
         """What `transformers` cannot express of it leaves."""

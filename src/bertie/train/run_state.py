@@ -17,7 +17,8 @@ class RunState:
     steps: int = 0
     tokens: int = 0
     seconds_before: float = 0.0
-    best: dict[str, Any] | None = None  # step and loss
+    best: dict[str, Any] | None = None  # step, loss and rank
+    waited: int = 0  # evaluations since
     evaluation: dict[str, Any] | None = None  # the last one
     _begun: float = field(default_factory=lambda: time.perf_counter())
 
@@ -37,6 +38,7 @@ class RunState:
             "seconds": self.done.seconds,
             "place": list(self.place),
             "best": self.best,
+            "waited": self.waited,
             "evaluation": self.evaluation,
         }
 
@@ -48,5 +50,6 @@ class RunState:
             tokens=facts["tokens"],
             seconds_before=facts["seconds"],
             best=facts["best"],
+            waited=facts["waited"],
             evaluation=facts["evaluation"],
         )
