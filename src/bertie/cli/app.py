@@ -40,10 +40,20 @@ VERBS = {
         "Turn every text of a file into a vector.",
         "bertie embed my-model texts.txt --out vectors.npy",
     ),
+    "evaluate": Verb(
+        "bertie.cli.evaluate:evaluate",
+        "Measure a task model on labelled rows.",
+        "bertie evaluate my-task --data test.tsv --json",
+    ),
     "fill": Verb(
         "bertie.cli.fill:fill",
         "Guess the missing words of a sentence.",
         'bertie fill my-model "Paris is the [MASK] of France."',
+    ),
+    "finetune": Verb(
+        "bertie.cli.finetune:finetune",
+        "Train a model for a task; run it again to go on.",
+        "bertie finetune classify --base my-model --train train.tsv --dev dev.tsv --out my-task",
     ),
     "inspect": Verb(
         "bertie.cli.inspect:inspect",
@@ -59,6 +69,11 @@ VERBS = {
         "bertie.cli.plan:plan",
         "Tell what a run would take: time, memory, disk.",
         "bertie plan --recipe bert --size mini --corpus my-corpus --steps 2000",
+    ),
+    "predict": Verb(
+        "bertie.cli.predict:predict",
+        "Let a task model answer.",
+        "bertie predict my-task --input texts.csv --output answers.jsonl",
     ),
     "pretrain": Verb(
         "bertie.cli.pretrain:pretrain",
