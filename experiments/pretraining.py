@@ -39,12 +39,16 @@ def pretrain(
 ) -> Command:
     """A run from the need `corpus` into `{folder}/run`. By the clock `steps_per_minute` spaces the evaluations; else it
     says how many steps there are, so that the result does not depend on what else the machine does."""
-    num_steps = max(1, round(minutes * steps_per_minute))
-    eval_every = max(5, num_steps // EVALUATIONS)
+    steps = num_steps(minutes, steps_per_minute)
+    eval_every = max(5, steps // EVALUATIONS)
     words = ["pretrain", "--recipe", recipe, "--size", size, "--corpus", "{corpus}", "--out", "{folder}/run"]
-    budget = ["--time", f"{round(minutes * 60)}s"] if by_clock else ["--steps", num_steps]
+    budget = ["--time", f"{round(minutes * 60)}s"] if by_clock else ["--steps", steps]
     regular = ["--seed", seed, "--eval-every", eval_every, "--save-every", 3 * eval_every]
     return bertie(*words, *budget, *regular, *flags)
+
+
+def num_steps(minutes: float, steps_per_minute: float) -> int:
+    return max(1, round(minutes * steps_per_minute))
 
 
 def read_run(run: Path) -> Result:

@@ -1,8 +1,8 @@
-"""The `transformers` Trainer by the clock: weights and masked rows enter, its curve on the held-out rows leaves.
+"""The `transformers` Trainer for some minutes: weights and masked rows enter, its curve on the held-out rows leaves.
 
-`python -m experiments.peers.trainer DATA --minutes 20 --of 40 --out FILE`, DATA being a folder of `trainer_data`.
-Batches, optimiser and padding are the Trainer's own. Learning rate, warm-up and decay are those of `bertie pretrain`,
-and go by the clock as well: the first 20 minutes of a schedule of 40. The clock stands while the model is measured.
+`python -m experiments.peers.trainer DATA --minutes 20 --steps 3800 --out FILE`, DATA being a folder of `trainer_data`.
+Batches, optimiser and padding are the Trainer's own. Learning rate, warm-up and decay are those of `bertie pretrain` in
+a run of so many steps, of which the Trainer gets as far as its time allows. The clock stands during measurements.
 """
 
 import argparse
@@ -26,9 +26,9 @@ Row = dict[str, torch.Tensor]
 
 
 class Clock:
-    def __init__(self, limit: float, whole: float):
-        """Both in seconds: when the training ends, and when its schedule would."""
-        self.limit, self.whole, self._before, self._begun = limit, whole, 0.0, 0.0
+    def __init__(self, limit: float):
+        """The training ends after so many seconds."""
+        self.limit, self._before, self._begun = limit, 0.0, 0.0
 
     def run(self) -> None:
         self._begun = time.perf_counter()
@@ -43,10 +43,6 @@ class Clock:
     @property
     def over(self) -> bool:
         return self.seconds >= self.limit
-
-    @property
-    def share(self) -> float:
-        return min(1.0, self.seconds / self.whole)
 
 
 class Measuring(TrainerCallback):
@@ -71,15 +67,15 @@ class Measuring(TrainerCallback):
         self.clock.run()
 
 
-class ByTheClock(Trainer):
-    """A tenth of the time upwards, the rest evenly down to 0."""
+class OnSchedule(Trainer):
+    """A tenth of all steps upwards, the rest evenly down to 0."""
 
-    clock: Clock
+    all_steps: int
 
     def create_scheduler(self, num_training_steps: int, optimizer: Any = None) -> Any:
         def factor(step: int) -> float:
-            share = self.clock.share
-            return share / WARMUP if share < WARMUP else (1 - share) / (1 - WARMUP)
+            begun, ended = step / self.all_steps, (step + 1) / self.all_steps
+            return min(1.0, ended / WARMUP) if begun < WARMUP else max(0.0, (1 - begun) / (1 - WARMUP))
 
         chosen = optimizer or self.optimizer
         assert chosen is not None
@@ -105,10 +101,10 @@ def measure(model: torch.nn.Module, rows: Sequence[Row]) -> dict[str, float]:
     return {"masked_lm": loss / count, "masked_lm_accuracy": correct / count}
 
 
-def train(data: Path, minutes: float, whole: float, eval_every: int, seed: int) -> dict[str, Any]:
+def train(data: Path, minutes: float, all_steps: int, eval_every: int, seed: int) -> dict[str, Any]:
     label = FAMILIES["bert"].relation
     rows, held_out = rows_of(str(data / "train.npz"), label), rows_of(str(data / "held-out.npz"), label)
-    clock = Clock(minutes * 60, whole * 60)
+    clock = Clock(minutes * 60)
     measuring = Measuring(clock, held_out, eval_every)
     with tempfile.TemporaryDirectory() as folder:
         options = TrainingArguments(
@@ -127,10 +123,10 @@ def train(data: Path, minutes: float, whole: float, eval_every: int, seed: int) 
             disable_tqdm=True,
         )
         model = BertForPreTraining.from_pretrained(data / "model")
-        trainer = ByTheClock(
+        trainer = OnSchedule(
             model=model, args=options, train_dataset=rows, data_collator=collate, callbacks=[measuring]
         )
-        trainer.clock = clock
+        trainer.all_steps = all_steps
         trainer.train()
     steps = trainer.state.global_step
     tokens = steps * ROWS * sum(len(row["input_ids"]) for row in rows) / len(rows)  # rows are drawn evenly
@@ -149,12 +145,12 @@ def main(words: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("data", type=Path)
     parser.add_argument("--minutes", type=float, required=True)
-    parser.add_argument("--of", type=float, required=True, help="minutes of the whole schedule")
+    parser.add_argument("--steps", type=int, required=True, help="of the whole schedule")
     parser.add_argument("--eval-every", type=int, default=50)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args(words)
-    result = train(options.data, options.minutes, options.of, options.eval_every, options.seed)
+    result = train(options.data, options.minutes, options.steps, options.eval_every, options.seed)
     options.out.parent.mkdir(parents=True, exist_ok=True)
     options.out.write_text(json.dumps(result) + "\n", "utf-8")
 

@@ -10,7 +10,7 @@ from bertie.data.course import Curriculum, Phase, Ramp
 from bertie.data.shards import CorpusDocument
 from bertie.inspection.costs import TrainingMemory
 from bertie.inspection.parameters import count_recipe
-from bertie.inspection.plan import plan_run, project, smaller_sizes
+from bertie.inspection.plan import GAPS, plan_run, project, smaller_sizes
 from bertie.inspection.trial import StepCost, Trial, try_run
 from bertie.models.model import Model
 from bertie.models.pretrained import Pretrained
@@ -49,7 +49,7 @@ def test_a_run_in_steps() -> None:
     assert plan.seconds == {"preparing": 3.0, "steps": 100.0, "evaluation": 3 * 4.0, "saving": 5 * 1.0 + 0.5}
     assert plan.total_seconds == pytest.approx(120.5)
     assert (plan.tokens_per_second, plan.flops_per_token) == (50.0, 5e4)
-    assert (plan.memory, plan.parts) == (500, MEMORY)
+    assert (plan.memory, plan.parts) == (500 + round(GAPS * MEMORY.activations), MEMORY)
     assert plan.disk == 4 * 12 + 4, "two kept, the best, one that is being written, and the model"
 
 
