@@ -9,8 +9,8 @@ import json
 import math
 import sys
 import tempfile
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -49,7 +49,7 @@ Turns = dict[str, list[dict[str, Any]]]
 
 @dataclass(frozen=True)
 class Row:
-    """A line of the table: a model, and how many times 32 rows a turn has."""
+    """A line of the table: a model, how many times 32 rows a turn has, and what is expected."""
 
     size: str
     steps: int
@@ -58,6 +58,7 @@ class Row:
     must: float | None = None
     goal: float | None = None
     goal_share: float | None = None
+    peer: Mapping[str, Any] = field(default_factory=dict)  # what the peer's model is opened with
 
 
 ROWS = {
@@ -70,6 +71,7 @@ ROWS = {
     "albert": Row("mini", 8, "albert", must=2.0, goal=3.0),
     "electra": Row("mini", 8, "electra", must=2.0, goal=3.0),
     "modernbert": Row("mini", 8, "modernbert", must=2.0, goal=3.0),
+    "modernbert, sparse prediction": Row("mini", 8, "modernbert", peer={"sparse_prediction": True}),
 }
 
 
@@ -147,9 +149,9 @@ def compare(
 ) -> dict[str, Any]:
     row = ROWS[name]
     model = Model.new(recipe_of(row, tokenizer.size), seed=0)
-    saved = folder / name.replace(" ", "-")
+    saved = folder / name.replace(", ", "-").replace(" ", "-")
     Pretrained(model, tokenizer).save(saved)
-    request = {"model": str(saved), "instances": str(folder / f"{row.family}.npz")}
+    request = {"model": str(saved), "options": row.peer, "instances": str(folder / f"{row.family}.npz")}
     losses = {other: workers[other].ask({**request, "check": CHECKED_ROWS})["loss"] for other in (PEER, OURS)}
     if not math.isclose(*losses.values(), rel_tol=CLOSE):
         raise UserError(f"{name}: the same weights give other losses, so speeds mean nothing: {losses}")

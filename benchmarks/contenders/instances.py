@@ -31,6 +31,6 @@ def read_instances(path: Path | str) -> list[Instance]:
 
 
 def _split(arrays: Mapping[str, np.ndarray], name: str) -> Sequence[np.ndarray] | np.ndarray:
-    """Row by row."""
+    """A field, row by row."""
     lengths = arrays.get(name + LENGTHS)
     return arrays[name] if lengths is None else np.split(arrays[name], np.cumsum(lengths)[:-1])

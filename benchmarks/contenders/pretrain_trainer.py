@@ -35,17 +35,16 @@ Tensors = dict[str, torch.Tensor]
 class Family:
     """How a family is opened for training, and what it calls the relation of two stretches."""
 
-    open: Callable[[str], Any]
+    open: Callable[..., Any]
     relation: str = ""
 
 
-# Without `sparse_prediction` the head would run on all tokens: it is the one family that can do better.
 FAMILIES = {
     "bert": Family(BertForPreTraining.from_pretrained, "next_sentence_label"),
     "roberta": Family(RobertaForMaskedLM.from_pretrained),
     "albert": Family(AlbertForPreTraining.from_pretrained, "sentence_order_label"),
     "electra": Family(JointElectra.from_pretrained),
-    "modernbert": Family(partial(ModernBertForMaskedLM.from_pretrained, sparse_prediction=True)),
+    "modernbert": Family(ModernBertForMaskedLM.from_pretrained),
 }
 
 
@@ -78,8 +77,8 @@ def collate(rows: list[Tensors], pad: int = 0) -> Tensors:
 
 
 @cache
-def opened(folder: str) -> Any:
-    return family_of(folder).open(folder)
+def opened(folder: str, options: tuple[tuple[str, Any], ...]) -> Any:
+    return family_of(folder).open(folder, **dict(options))
 
 
 class Clock(TrainerCallback):
@@ -114,7 +113,7 @@ class InOrder(Trainer):
 
 
 def answer(request: Answer) -> Answer:
-    model = opened(request["model"])
+    model = opened(request["model"], tuple(request.get("options", {}).items()))
     rows = rows_of(request["instances"], family_of(request["model"]).relation)
     collated = partial(collate, pad=model.config.pad_token_id or 0)
     if "check" in request:
