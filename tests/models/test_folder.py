@@ -247,6 +247,12 @@ def test_a_config_that_says_nothing(folder: Path) -> None:
         open_folder(folder)
 
 
+def test_a_config_with_a_value_of_the_wrong_kind(folder: Path, edit_json: EditJson) -> None:
+    edit_json(folder / "config.json", model_type="xlm", emb_dim={}, n_layers=1, n_heads=1)
+    with pytest.raises(FolderError, match="has a value of a kind that cannot work"):
+        open_folder(folder)
+
+
 @pytest.mark.parametrize("name", ["hidden_size", "vocab_size", "num_hidden_layers", "num_attention_heads"])
 def test_a_config_without_a_size(folder: Path, edit_json: EditJson, name: str) -> None:
     edit_json(folder / "config.json", **{name: None})

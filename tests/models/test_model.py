@@ -14,6 +14,7 @@ from bertie.models.recipe import SIZES, Recipe, Size
 from bertie.models.recipes import bert
 from bertie.nn.encoder import Encoded
 from bertie.nn.visibility import Causal
+from bertie.objectives.objective import FIRST, places_in
 
 TINY = bert(Size(depth=2, width=16, num_heads=2), vocab_size=40)
 
@@ -123,8 +124,8 @@ def test_the_encoder_runs_once_a_batch() -> None:
 
 def test_a_shared_pass_tells_batches_and_options_apart() -> None:
     counting = Counting(Model.new(TINY).encoder.eval())
-    shared = SharedPass(counting)  # type: ignore[arg-type]
     first, second = collate(samples()), collate(samples()[:2])
+    shared = SharedPass(counting, first, None)  # type: ignore[arg-type]
     plain = shared(first)
     assert shared(first) is plain
     assert shared(second) is not plain
@@ -141,7 +142,7 @@ def test_a_shared_pass_takes_options_that_hold_tensors() -> None:
     contexts = [encoder(batch).context() for _ in range(2)]
     counting = Counting(encoder)
     counting.forward = lambda batch, **options: options  # type: ignore[method-assign, assignment]
-    shared = SharedPass(counting)  # type: ignore[arg-type]
+    shared = SharedPass(counting, batch, None)  # type: ignore[arg-type]
     answers = [shared(batch, context=context) for context in contexts]
     assert answers[0] is not answers[1]
     assert shared(batch, context=contexts[0]) is answers[0]
@@ -178,3 +179,27 @@ def test_models_without_some_heads(objectives: tuple[Any, ...]) -> None:
 def test_two_objectives_of_one_kind_are_refused_rather_than_one_forgotten() -> None:
     with pytest.raises(SpecError, match="objectives"):
         Recipe.parse({**dict(TINY), "objectives": (TINY.objectives[0], TINY.objectives[0])})
+
+
+def test_the_last_feed_forward_runs_only_where_an_objective_looks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Losses and gradients are those of the whole."""
+    model, batch = Model.new(TINY).eval(), collate(samples())
+    last = model.get_submodule("encoder.stack.blocks.1.feed_forward.part")
+    entered: list[int] = []
+    last.register_forward_hook(lambda part, given, left: entered.append(len(given[0])))
+    results = []
+    for look in (True, False):
+        if not look:
+            monkeypatch.setattr(type(TINY.objectives[0]), "looks_at", None)
+        model.zero_grad(set_to_none=True)
+        loss = model.loss(batch).loss()
+        loss.backward()
+        results.append((loss, [one.grad for one in model.parameters()]))
+    assert entered == [6 + 3, 9 + 4 + 12], "two masked tokens and the first one of each row; then all"
+    torch.testing.assert_close(results[0], results[1])
+
+
+def test_rows_without_tokens_have_no_first_one_to_look_at() -> None:
+    tokens = Ragged(torch.arange(5), torch.tensor([2, 0, 3, 0]))
+    batch = Batch({"tokens": tokens, "masked": torch.tensor([4, 2])})
+    assert places_in((FIRST, "masked"), batch).tolist() == [0, 2, 4]

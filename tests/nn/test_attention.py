@@ -11,15 +11,21 @@ from torch import Tensor
 from bertie.batch import Batch, Ragged
 from bertie.nn.attention import Attention, AttentionSpec
 from bertie.nn.layout import Layout, Side
+from bertie.nn.relative import RelativeSpec
+from bertie.nn.rotary import RotarySpec
 from bertie.nn.scoring import DotProductSpec
 from bertie.nn.visibility import Causal, Full, Same, Visibility, Window
 
 WIDTH = 8
 
 
-def attention(memory_length: int = 0, fused: bool = True) -> Attention:
+def attention(
+    memory_length: int = 0,
+    fused: bool = True,
+    scorer: type[DotProductSpec | RotarySpec | RelativeSpec] = DotProductSpec,
+) -> Attention:
     torch.manual_seed(0)
-    return AttentionSpec(num_heads=2, scorer=DotProductSpec(fused=fused), memory_length=memory_length).build(WIDTH)
+    return AttentionSpec(num_heads=2, scorer=scorer(fused=fused), memory_length=memory_length).build(WIDTH)
 
 
 def side_of(sizes: list[int]) -> Side:
@@ -66,9 +72,12 @@ def test_equal_states_in_two_tensors_are_as_one(visibility: Visibility) -> None:
 row_parts = st.lists(st.tuples(st.integers(1, 6), st.integers(1, 6)), min_size=1, max_size=4)
 
 
+@pytest.mark.parametrize("scorer", [DotProductSpec, RotarySpec, RelativeSpec])
 @given(row_parts, st.sampled_from([Causal(), Causal() & Window(reach=3), Causal() & Window(reach=1, dilation=2)]))
-def test_two_calls_with_memory_equal_one_call(parts: list[tuple[int, int]], visibility: Visibility) -> None:
-    part = attention(memory_length=6)
+def test_two_calls_with_memory_equal_one_call(
+    scorer: type[DotProductSpec | RotarySpec | RelativeSpec], parts: list[tuple[int, int]], visibility: Visibility
+) -> None:
+    part = attention(memory_length=6, scorer=scorer)
     first = Ragged(torch.randn(sum(a for a, _ in parts), WIDTH), torch.tensor([a for a, _ in parts]))
     second = Ragged(torch.randn(sum(b for _, b in parts), WIDTH), torch.tensor([b for _, b in parts]))
 

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from bertie.batch import Ragged
 from bertie.errors import SpecError
-from bertie.nn.attention import Attention, AttentionSpec
+from bertie.nn.attention import AttentionSpec
 from bertie.nn.layout import Layout, Side
 from bertie.nn.relative import Relative, RelativeSpec
 from bertie.nn.visibility import Causal, Full, Permutation, Visibility, Window
@@ -116,29 +116,6 @@ def test_one_segment_alone_changes_nothing() -> None:
     torch.testing.assert_close(*mixed, atol=1e-6, rtol=1e-5)
     other = Side(side.rows, {"segments": side.rows.with_values(torch.tensor([0, 0, 1, 1, 0, 1, 1]))})
     assert not torch.allclose(scorer(query, key, value, Layout.within(other)), mixed[0], atol=1e-3)
-
-
-def attention() -> Attention:
-    torch.manual_seed(0)
-    return AttentionSpec(num_heads=HEADS, scorer=RelativeSpec(), memory_length=9).build(HEADS * WIDTH)
-
-
-def test_two_calls_with_memory_equal_one() -> None:
-    part, width = attention(), HEADS * WIDTH
-    first, second = (
-        Ragged(torch.randn(6, width), torch.tensor([2, 4])),
-        Ragged(torch.randn(5, width), torch.tensor([3, 2])),
-    )
-
-    def mix(rows: Ragged, memory: object | None = None) -> tuple[Ragged, object | None]:
-        side = side_of(rows.sizes)
-        mixed, kept = part(rows.values, rows.values, Layout(side, side, Causal()), memory)
-        return rows.with_values(mixed), kept
-
-    whole, _ = mix(first.join(second))
-    begun, memory = mix(first)
-    ended, _ = mix(second, memory)
-    torch.testing.assert_close(begun.join(ended).values, whole.values, atol=1e-5, rtol=1e-5)
 
 
 def test_gradients_reach_every_parameter() -> None:

@@ -11,7 +11,6 @@ from bertie.errors import SpecError
 from bertie.nn.attention import AttentionSpec
 from bertie.nn.layout import Layout, Side
 from bertie.nn.rotary import Rotary, RotarySpec
-from bertie.nn.visibility import Causal
 
 HEADS, WIDTH = 2, 8
 
@@ -68,26 +67,6 @@ def test_fused_equals_reference() -> None:
     gradients = [torch.autograd.grad((one * weights).sum(), (query, key, value)) for one in mixed]
     for own, expected in zip(*gradients, strict=True):
         torch.testing.assert_close(own, expected, atol=5e-6, rtol=1e-5)
-
-
-def test_two_calls_with_memory_equal_one() -> None:
-    torch.manual_seed(0)
-    width = HEADS * WIDTH
-    part = AttentionSpec(num_heads=HEADS, scorer=RotarySpec(), memory_length=9).build(width)
-    first, second = (
-        Ragged(torch.randn(6, width), torch.tensor([2, 4])),
-        Ragged(torch.randn(5, width), torch.tensor([3, 2])),
-    )
-
-    def mix(rows: Ragged, memory: object | None = None) -> tuple[Ragged, object | None]:
-        side = side_of(rows.sizes)
-        mixed, kept = part(rows.values, rows.values, Layout(side, side, Causal()), memory)
-        return rows.with_values(mixed), kept
-
-    whole, _ = mix(first.join(second))
-    begun, memory = mix(first)
-    ended, _ = mix(second, memory)
-    torch.testing.assert_close(begun.join(ended).values, whole.values, atol=1e-5, rtol=1e-5)
 
 
 def test_heads_of_odd_width_are_refused() -> None:

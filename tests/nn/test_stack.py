@@ -288,3 +288,28 @@ def test_a_first_layer_whose_input_is_normed_already_does_not_norm_it_again(side
     after = entered + first.mixer.part(entered, entered, layout)[0]
     expected = after + first.feed_forward.part(first.feed_forward.residual.norm(after))
     torch.testing.assert_close(normed(entered, layout, keep_layers=True).layers[1], expected)
+
+
+@pytest.mark.parametrize("residual", [POST, PRE])
+def test_wanted_states_are_the_same_and_others_are_zero(residual: PostNormSpec | PreNormSpec, side: Side) -> None:
+    stack = build(StackSpec(depth=2, block=block(residual)))
+    wanted, others = torch.tensor([0, 3, 4, 6]), torch.tensor([1, 2, 5, 7])
+    states = STATES.clone().requires_grad_()
+    parameters = [states, *stack.parameters()]
+    whole = stack(states, Layout.within(side)).states[wanted]
+    part = stack(states, Layout.within(side), wanted=wanted).states
+    torch.testing.assert_close(part[wanted], whole)
+    assert not part[others].any()
+    weights = torch.randn(4, WIDTH, generator=torch.Generator().manual_seed(1))
+    expected = torch.autograd.grad((whole * weights).sum(), parameters, allow_unused=True)
+    found = torch.autograd.grad((part[wanted] * weights).sum(), parameters, allow_unused=True)
+    torch.testing.assert_close(found, expected)
+
+
+def test_kept_layers_are_whole_whatever_is_wanted(side: Side) -> None:
+    stack = build(StackSpec(depth=2, block=block()))
+    whole = stack(STATES, Layout.within(side), keep_layers=True)
+    part = stack(STATES, Layout.within(side), keep_layers=True, wanted=torch.tensor([2]))
+    assert all(one.equal(other) for one, other in zip(part.layers, whole.layers, strict=True))
+    assert part.states.equal(whole.states)
+    assert build(StackSpec(depth=0, block=block()))(STATES, Layout.within(side), wanted=torch.tensor([2])).states.all()

@@ -81,7 +81,7 @@ def read_request(ctx: typer.Context) -> Request:
             f"; {model.recipe.name} is meant for a {model.recipe.tokenizer} vocabulary, the corpus has {tokenizer.kind}"
         )
     if attention_kernel() is None:
-        told += "; without kernels of our own, which need a C compiler (cc): about half as fast"
+        told += "; without kernels of our own, which need a C compiler (cc): slower"
     config = config_text(ctx, given, options)
     return Request(model, digest, teacher, corpus, tokenizer, options, config, told, given["tensorboard"])
 

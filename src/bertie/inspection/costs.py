@@ -1,8 +1,9 @@
 """What a model costs: a model or a recipe enters, FLOPs and bytes leave.
 
 Counted are the FLOPs that the model needs, not those that an implementation spends: every product of a matrix with a
-state, and attention over the pairs of a row that may see each other, whatever is padded or recomputed. Lookups, norms
-and activations count nothing, as they are below one in a hundred. A pass backward costs two passes forward.
+state, and attention over the pairs of a row that may see each other, whatever is padded or recomputed; of the last
+feed-forward only what somebody looks at. Lookups, norms and activations count nothing, as they are below one in a
+hundred. A pass backward costs two passes forward.
 """
 
 from collections import Counter
@@ -21,11 +22,13 @@ from bertie.nn.attention import Attention
 from bertie.nn.encoder import Encoder
 from bertie.nn.heads import Classifier, VocabularyHead
 from bertie.nn.relative import Relative
-from bertie.nn.stack import Stack
+from bertie.nn.stack import Block, Stack
 from bertie.nn.two_directions import TwoDirections
 from bertie.nn.visibility import And, Causal, Following, Full, Visibility, Window
 from bertie.objectives.distillation import Student
+from bertie.objectives.objective import FIRST, fields_looked_at, places_in
 from bertie.objectives.permutation_lm import TwoStreams
+from bertie.objectives.replaced_tokens import Generator
 from bertie.objectives.span_boundary import Boundary
 
 FLOAT_BYTES = 4
@@ -42,10 +45,17 @@ class ForwardFlops:
     per_prediction: int  # vocabulary heads, and a stream of queries alone
     per_row: int  # pooler and classifiers
     per_predicted_pair: int = 0  # of a query in a stream of its own and a key
+    per_look: int = 0  # the last feed-forward, for each token whose last state is looked at
+    looks_at: tuple[str, ...] = ()  # as objectives say it
     teacher: "ForwardFlops | None" = None  # that runs beside, and learns nothing
 
     def forward(self, sizes: Sequence[int], num_predictions: float) -> float:
-        """Over rows of these sizes."""
+        """Over rows of these sizes. Each objective that predicts is taken to look at other tokens than the rest."""
+        pointers = [name for name in self.looks_at if name != FIRST]
+        looks = min(num_predictions * len(pointers) + len(sizes) * (FIRST in self.looks_at), sum(sizes))
+        return self._forward(sizes, num_predictions, looks)
+
+    def _forward(self, sizes: Sequence[int], num_predictions: float, num_looks: float) -> float:
         pairs = sum(
             flops * sum(num_pairs(visibility, size) for size in sizes) for visibility, flops in self.per_pair.items()
         )
@@ -57,28 +67,32 @@ class ForwardFlops:
             + self.per_predicted_pair * predicted
             + self.per_prediction * num_predictions
             + self.per_row * len(sizes)
+            + self.per_look * num_looks
         )
 
     def training(self, sizes: Sequence[int], num_predictions: float) -> float:
         """Of a whole training step."""
-        taught = self.teacher.forward(sizes, num_predictions) if self.teacher else 0.0
-        return TRAINING * self.forward(sizes, num_predictions) + taught
+        return TRAINING * self.forward(sizes, num_predictions) + self._taught(sizes, num_predictions)
+
+    def _taught(self, sizes: Sequence[int], num_predictions: float) -> float:
+        return self.teacher.forward(sizes, num_predictions) if self.teacher else 0.0
 
     def training_batch(self, batch: Batch) -> float:
         """Of a step over a real batch. Several objectives predict the same places: the most of any are all."""
         pointers = [field for field in batch.fields.values() if isinstance(field, Pointers)]
-        num_predictions = max((len(field.values) for field in pointers), default=0)
-        return self.training(batch.ragged("tokens").sizes, num_predictions)
+        num_predictions, sizes = max((len(field.values) for field in pointers), default=0), batch.ragged("tokens").sizes
+        looks = len(places_in(self.looks_at, batch)) if self.looks_at else 0
+        return TRAINING * self._forward(sizes, num_predictions, looks) + self._taught(sizes, num_predictions)
 
 
 def forward_flops(model: Model) -> ForwardFlops:
     """A part of a head that is neither over the vocabulary nor a classifier is taken to see every token."""
-    own = _flops_of(model.encoder, list(model.heads.values()))
+    own = _flops_of(model.encoder, list(model.heads.values()), fields_looked_at(model.recipe.objectives))
     taught = [_flops_of(encoder, [head]) for encoder, head in teachers(model)]
     return replace(own, teacher=taught[0]) if taught else own
 
 
-def _flops_of(encoder: Encoder, heads: list[nn.Module]) -> ForwardFlops:
+def _flops_of(encoder: Encoder, heads: list[nn.Module], looks_at: tuple[str, ...] | None = None) -> ForwardFlops:
     pooler = 0 if encoder.pooler is None else matrix_flops(encoder.pooler)
     predictions = sum(map(matrix_flops, outermost(heads, (VocabularyHead, Boundary))))
     rows = sum(map(matrix_flops, outermost(heads, Classifier)))
@@ -86,7 +100,18 @@ def _flops_of(encoder: Encoder, heads: list[nn.Module]) -> ForwardFlops:
     everywhere = matrix_flops(encoder) - pooler + sum(map(matrix_flops, heads)) - predictions - rows
     pairs = sum(map(pair_flops, [encoder, *heads]), Counter())
     if not outermost(heads, TwoStreams):
-        return ForwardFlops(everywhere, pairs, predictions, pooled + rows)
+        # A generator's states are looked at where it guesses.
+        generators = [part for part in outermost(heads, Generator) if isinstance(part, Generator)]
+        guessed = sum(last_feed_forward(part.encoder) for part in generators)
+        looked_at = last_feed_forward(encoder) if looks_at is not None else 0
+        return ForwardFlops(
+            everywhere - guessed - looked_at,
+            pairs,
+            predictions + guessed,
+            pooled + rows,
+            per_look=looked_at,
+            looks_at=looks_at or (),
+        )
     # Queries go through all layers where something is predicted, and nobody sees what the last one makes of the others.
     assert isinstance(encoder.stack, Stack)
     *_, last = encoder.stack.blocks
@@ -98,6 +123,14 @@ def _flops_of(encoder: Encoder, heads: list[nn.Module]) -> ForwardFlops:
         pooled + rows,
         pairs.total(),
     )
+
+
+def last_feed_forward(encoder: Encoder) -> int:
+    """Of one state in the last block, or in the last one of each direction."""
+    stacks = [part for part in outermost([encoder.stack], Stack) if isinstance(part, Stack)]
+    lasts = [block for stack in stacks for block in list(stack.blocks)[-1:]]
+    parts = [block.feed_forward for block in lasts if isinstance(block, Block)]
+    return sum(matrix_flops(part) for part in parts if part is not None)
 
 
 def outermost(modules: Iterable[nn.Module], kinds: type | tuple[type, ...]) -> list[nn.Module]:

@@ -17,10 +17,12 @@ PARTS = (
     (".bias", "biases"),
     ("encoder.embeddings.", "embeddings"),
     (".feed_forward.", "feed-forward"),
+    (".part.ahead.", "LSTM"),
+    (".part.back.", "LSTM"),
     (".mixer.", "attention"),
     (".cross.", "attention"),
 )
-BARE = ("embeddings", "attention", "layer norms", "feed-forward", "other")
+BARE = ("embeddings", "attention", "LSTM", "layer norms", "feed-forward", "other")
 
 
 @dataclass(frozen=True)

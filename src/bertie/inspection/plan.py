@@ -19,8 +19,8 @@ from bertie.train.options import PretrainOptions
 from bertie.train.run_data import AnyCorpus
 
 SECONDS = 10.0  # of steps in a trial
-# Steps of ever other sizes leave gaps in the heap, which a trial is too short to show: measured over hundreds of steps,
-# up to this share of what a micro-batch keeps.
+# Steps of ever other sizes leave gaps in the heap, which a trial is too short to show. This share of what a micro-batch
+# keeps brings the plans of benchmarks/plan.py near to what the runs then took.
 GAPS = 0.8
 
 

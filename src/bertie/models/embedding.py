@@ -50,7 +50,11 @@ def embed_ids(
         if len(rows):
             tokens = Ragged(torch.from_numpy(flat.ids[_indices(starts[rows], lengths)]), torch.from_numpy(lengths))
             with torch.inference_mode():
-                encoded = encoder(Batch({"tokens": tokens.to(device)}), keep_layers=pooling.needs_layers)
+                encoded = encoder(
+                    Batch({"tokens": tokens.to(device)}),
+                    keep_layers=pooling.needs_layers,
+                    wanted=tokens.starts.to(device) if pooling.tokens == "first" else None,
+                )
                 vectors[rows] = pooling(encoded.states, encoded.layers).cpu().numpy()
         return num_texts
 

@@ -194,6 +194,8 @@ def _recipe_of(folder: Path, layout: HFLayout, config: dict[str, Any], names: fr
         return layout.recipe(config, names)
     except KeyError as error:
         raise FolderError(f"does not say {error}", where=where) from None
+    except TypeError as error:
+        raise FolderError(f"has a value of a kind that cannot work ({error})", where=where) from None
     except ValidationError as error:
         raise FolderError(f"has a value that cannot work ({first_mistake(error)})", where=where) from None
     except SpecError as error:

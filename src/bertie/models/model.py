@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from bertie.batch import Batch
 from bertie.models.recipe import Recipe
 from bertie.nn.encoder import Encoded, Encoder
-from bertie.objectives.objective import Vocabulary
+from bertie.objectives.objective import Vocabulary, fields_looked_at, places_in
 from bertie.objectives.report import LossReport
 from bertie.spec import Spec
 
@@ -36,7 +36,9 @@ class Model(nn.Module):
 
     def loss(self, batch: Batch) -> LossReport:
         """All objectives' losses and metrics; the encoder runs once where they look at the same batch."""
-        encoder = cast(Encoder, SharedPass(self.encoder))
+        looks_at = fields_looked_at(self.recipe.objectives)
+        wanted = None if looks_at is None else places_in(looks_at, batch)
+        encoder = cast(Encoder, SharedPass(self.encoder, batch, wanted))
         report = LossReport()
         for objective in self.recipe.objectives:
             report = report + objective.loss(self.heads[objective.kind], encoder, batch)
@@ -58,17 +60,19 @@ class Model(nn.Module):
 
 
 class SharedPass:
-    """The encoder during one step: asked again for the same batch in the same way, it answers from memory."""
+    """The encoder during one step: asked again for the same batch in the same way, it answers from memory. Of the
+    step's own batch it tells no more than is wanted."""
 
-    def __init__(self, encoder: Encoder):
-        self._encoder = encoder
+    def __init__(self, encoder: Encoder, batch: Batch, wanted: Tensor | None):
+        self._encoder, self._batch, self._wanted = encoder, batch, wanted
         self._answers: list[tuple[Batch, dict[str, Any], Encoded]] = []
 
     def __call__(self, batch: Batch, **options: Any) -> Encoded:
         for known_batch, known_options, answer in self._answers:
             if known_batch is batch and _same(known_options, options):
                 return answer
-        answer = self._encoder(batch, **options)
+        wanted = self._wanted if batch is self._batch else None
+        answer = self._encoder(batch, wanted=wanted, **options)
         self._answers.append((batch, options, answer))
         return answer
 

@@ -57,7 +57,8 @@ SIZES = {
 
 
 class Recipe(Spec):
-    """`name` says which recipe it came from; nothing in the code depends on it."""
+    """`name` says which recipe it came from. No computation depends on it: it finds the recipe in other sizes, and
+    decides between foreign architectures that could hold the model equally well."""
 
     name: str
     tokenizer: TokenizerKind = "wordpiece"

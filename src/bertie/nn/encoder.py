@@ -45,12 +45,14 @@ class Encoder(nn.Module):
         context: Context | None = None,
         keep_layers: bool = False,
         keep_attention: bool = False,
+        wanted: Tensor | None = None,
     ) -> Encoded:
+        """`wanted` [R]: the places, flat and each once, of all tokens whose last states anybody will look at."""
         tokens = batch.ragged("tokens")
         side = Side.of(batch)
         observed: list[Tensor] | None = [] if keep_attention else None
         layout = Layout(side, side, visibility, observed)
-        stacked = self.stack(self.embeddings(batch), layout, memory, context, keep_layers)
+        stacked = self.stack(self.embeddings(batch), layout, memory, context, keep_layers, wanted)
         return Encoded(tokens.with_values(stacked.states), stacked.layers, tuple(observed or ()), stacked.memory)
 
     def pool(self, states: Ragged) -> Tensor:

@@ -49,7 +49,9 @@ class Block(nn.Module):
         layout: Layout,
         memory: Memory | None = None,
         context: Context | None = None,
+        wanted: Tensor | None = None,
     ) -> tuple[Tensor, Memory | None]:
+        """Only the states of the wanted tokens leave, where some are named: others need no feed-forward."""
         residual = self.mixer.residual
         entered = residual.enter(query_states)
         keys = entered if key_states is query_states else residual.enter(key_states)
@@ -62,6 +64,8 @@ class Block(nn.Module):
             residual = self.cross.residual
             seen, _ = self.cross.part(residual.enter(states), context.states, layout.across(context.side))
             states = residual.leave(states, seen)
+        if wanted is not None:
+            states = states.index_select(0, wanted)
         if self.feed_forward is not None:
             residual = self.feed_forward.residual
             states = residual.leave(states, self.feed_forward.part(residual.enter(states)))
@@ -107,16 +111,25 @@ class Stack(nn.Module):
         memory: Sequence[Memory | None] | None = None,
         context: Context | None = None,
         keep_layers: bool = False,
+        wanted: Tensor | None = None,
     ) -> Stacked:
+        """`wanted` [R] are places, each once: other tokens' last states are then zero, and the last block does less.
+        Where layers are kept, all are whole."""
         layouts = {visibility: layout.seen_by(visibility) for visibility in set(self.visibilities)}
         layers, kept = [states], []
         remembered = memory or [None] * len(self.blocks)
-        for block, visibility, own in zip(self.blocks, self.visibilities, remembered, strict=True):
-            states, new = block(states, states, layouts[visibility], own, context)
+        num_tokens, last = len(states), len(self.blocks) - 1
+        if keep_layers or not self.blocks:
+            wanted = None
+        for number, (block, visibility) in enumerate(zip(self.blocks, self.visibilities, strict=True)):
+            asked = wanted if number == last else None
+            states, new = block(states, states, layouts[visibility], remembered[number], context, asked)
             kept.append(new)
             if keep_layers:
                 layers.append(states)
         states = self.final_norm(states)
+        if wanted is not None:
+            states = states.new_zeros(num_tokens, states.shape[-1]).index_copy(0, wanted, states)
         if keep_layers:
             layers[-1] = states
         return Stacked(states, tuple(layers) if keep_layers else (), tuple(kept))

@@ -30,11 +30,13 @@ class TwoDirections(nn.Module):
         memory: Sequence[Memory | None] | None = None,
         context: Context | None = None,
         keep_layers: bool = False,
+        wanted: Tensor | None = None,
     ) -> Stacked:
         """What the backward direction would remember lies ahead, so nothing is remembered."""
         halves = zip((self.ahead, self.back), (Causal(), Following()), states.chunk(2, -1), strict=True)
         read = [
-            stack(half, layout.seen_by(visibility), None, context, keep_layers) for stack, visibility, half in halves
+            stack(half, layout.seen_by(visibility), None, context, keep_layers, wanted)
+            for stack, visibility, half in halves
         ]
         layers = tuple(torch.cat(pair, -1) for pair in zip(*(one.layers for one in read), strict=True))
         return Stacked(torch.cat([one.states for one in read], -1), layers, (None,) * len(self.ahead.blocks))

@@ -2,7 +2,7 @@
 teacher's last states. DistilBERT, section 3."""
 
 from collections.abc import Mapping
-from typing import Literal
+from typing import ClassVar, Literal
 
 import torch
 import torch.nn.functional as F
@@ -33,6 +33,7 @@ class Distillation(MaskedLM):
     """Three losses, each with its weight. States are compared where teacher and student are of the same width."""
 
     kind: Literal["distillation"] = "distillation"  # type: ignore[assignment]
+    looks_at: ClassVar[tuple[str, ...] | None] = None  # all states are compared
     temperature: float = Field(default=2.0, gt=0)
     soft: float = Field(default=5.0, ge=0)  # the teacher's probabilities
     hard: float = Field(default=2.0, ge=0)  # the text

@@ -1,7 +1,7 @@
 """Masked language model: some tokens are hidden, the encoder says what stood there. BERT, section 3.1, task 1."""
 
 from collections.abc import Mapping
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
@@ -19,6 +19,7 @@ from bertie.objectives.report import Figure, LossReport
 
 class MaskedLM(Objective):
     kind: Literal["masked-lm"] = "masked-lm"
+    looks_at: ClassVar[tuple[str, ...] | None] = ("masked",)
     samples: SampleShape = Segments()
     choose: Chooser = EachToken()
     rate: float = Field(default=0.15, gt=0, lt=1)

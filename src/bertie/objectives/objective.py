@@ -3,17 +3,20 @@
 An objective is a frozen spec, so that it is saved with the model; what learns is the module that `build` returns.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
-from torch import nn
+import torch
+from torch import Tensor, nn
 
 from bertie.batch import Batch, Sample
 from bertie.nn.encoder import Encoder
 from bertie.objectives.report import LossReport
 from bertie.spec import Spec
+
+FIRST = "first"  # the first token of each row
 
 
 @dataclass(frozen=True)
@@ -30,6 +33,8 @@ class Objective(Spec):
 
     kind: Any
     samples: Any
+    looks_at: ClassVar[tuple[str, ...] | None] = None
+    """Fields that point at the tokens whose last states it looks at, or FIRST; None: at all, or at no last states."""
 
     def corrupt(self, sample: Sample, vocabulary: Vocabulary, rng: np.random.Generator) -> Sample:
         """Numpy; what to predict is added as named fields."""
@@ -45,3 +50,20 @@ class Objective(Spec):
 
     def loss(self, owned: nn.Module, encoder: Encoder, batch: Batch) -> LossReport:
         raise NotImplementedError
+
+
+def fields_looked_at(objectives: Iterable[Objective]) -> tuple[str, ...] | None:
+    """By any of them; None where one looks at all tokens."""
+    names: list[str] = []
+    for objective in objectives:
+        if objective.looks_at is None:
+            return None
+        names += objective.looks_at
+    return tuple(dict.fromkeys(names)) or None
+
+
+def places_in(names: Iterable[str], batch: Batch) -> Tensor:
+    """[R] the places, flat and each once, that these fields point at."""
+    tokens = batch.ragged("tokens")
+    firsts = tokens.starts[tokens.lengths > 0]
+    return torch.cat([firsts if name == FIRST else batch.tensor(name) for name in names]).unique()

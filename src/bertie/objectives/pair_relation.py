@@ -1,6 +1,7 @@
 """What two stretches of a sample are to each other, told from the pooled state: the common part of such objectives."""
 
 from collections.abc import Mapping
+from typing import ClassVar
 
 import torch.nn.functional as F
 from torch import nn
@@ -10,7 +11,7 @@ from bertie.data.shapes import Pairs
 from bertie.nn.encoder import Encoder, EncoderSpec
 from bertie.nn.heads import Classifier
 from bertie.nn.initial import initialised
-from bertie.objectives.objective import Objective, Vocabulary
+from bertie.objectives.objective import FIRST, Objective, Vocabulary
 from bertie.objectives.report import Figure, LossReport
 
 
@@ -18,6 +19,7 @@ class PairRelation(Objective):
     """The sample's own label `partner`, 0 or 1, is the target. Figures have the name of the kind."""
 
     samples: Pairs = Pairs()
+    looks_at: ClassVar[tuple[str, ...] | None] = (FIRST,)
 
     def build(self, encoder: EncoderSpec, vocabulary: Vocabulary) -> Classifier:
         return initialised(Classifier(encoder.width, 2), encoder.initial_std)

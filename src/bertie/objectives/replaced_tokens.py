@@ -90,7 +90,7 @@ class ReplacedTokens(Objective):
             raise SpecError("the model has no generator to learn beside", hint="begin with a recipe, not with --from")
         tokens, masked = batch.ragged("tokens"), batch.tensor("masked")
         seen = batch.with_fields({"tokens": batch.ragged(GAPS)})
-        guesses = owned.generator.encoder(seen).states.values[masked]
+        guesses = owned.generator.encoder(seen, wanted=masked).states.values[masked]
         head, targets = owned.generator.heads["masked-lm"], batch.tensor("masked_targets")
         assert isinstance(head, VocabularyHead)
         generated, guessed, draws = head.loss_and_draws(guesses, targets, batch.tensor("dice"))

@@ -2,7 +2,7 @@
 its own. SpanBERT, section 3.2."""
 
 from collections.abc import Mapping
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 import torch
@@ -37,6 +37,7 @@ class SpanBoundary(Objective):
     """Looks at what another objective masked, so it stands behind that one. A stretch of masked tokens is a span."""
 
     kind: Literal["span-boundary"] = "span-boundary"
+    looks_at: ClassVar[tuple[str, ...] | None] = ("span_before", "span_after")
     samples: SampleShape = Segments()
     longest: int = Field(default=20, ge=1)  # places in a span; tokens further inside are not asked for
     head: VocabularyHeadSpec = VocabularyHeadSpec()

@@ -7,7 +7,7 @@ from typing import Any
 
 from bertie.data.masking import NGrams
 from bertie.data.shapes import Pairs, Segments
-from bertie.models.layouts.layout import Config, Entry, HFLayout, both, only
+from bertie.models.layouts.layout import Config, Entry, HFLayout, both
 from bertie.models.layouts.post_norm import (
     LAYER_NORM,
     PLAIN,
@@ -15,10 +15,10 @@ from bertie.models.layouts.post_norm import (
     embedding_entries,
     encoder_of,
     has,
+    head_entries,
     head_of,
     if_expressible,
     layer_entries,
-    names_of,
     refuse_unknown,
 )
 from bertie.models.recipe import AnyObjective, Recipe
@@ -63,7 +63,7 @@ def recipe_of(config: Config, names: frozenset[str]) -> Recipe:
 
 
 def config(recipe: Recipe) -> dict[str, Any] | None:
-    return if_expressible(recipe, write_config, read_back)
+    return if_expressible(recipe, write_config, recipe_of, entries_of)
 
 
 def write_config(recipe: Recipe) -> dict[str, Any]:
@@ -83,10 +83,6 @@ def write_config(recipe: Recipe) -> dict[str, Any]:
     }
 
 
-def read_back(written: dict[str, Any], recipe: Recipe) -> Recipe:
-    return recipe_of(written, names_of(entries_of(recipe)))
-
-
 def entries_of(recipe: Recipe) -> list[Entry]:
     encoder, stack = recipe.encoder, recipe.encoder.stack
     entries = [
@@ -101,14 +97,8 @@ def entries_of(recipe: Recipe) -> list[Entry]:
         entries += both("encoder.pooler.dense", "albert.pooler")
     for objective in recipe.objectives:
         if isinstance(objective, MaskedLM):
-            entries += [
-                *both("heads.masked-lm.transform.dense", "predictions.dense"),
-                *both("heads.masked-lm.transform.norm", "predictions.LayerNorm"),
-            ]
-            if objective.head.tied:
-                entries.append(only("heads.masked-lm.bias", "predictions.bias"))
-            else:
-                entries += both("heads.masked-lm", "predictions.decoder")
+            names = ("predictions.dense", "predictions.LayerNorm", "predictions.decoder")
+            entries += head_entries(objective, *names, bias="predictions.bias")
         if isinstance(objective, SentenceOrder):
             entries += both("heads.sentence-order.output", "sop_classifier.classifier")
     return entries

@@ -3,13 +3,14 @@
 from typing import Any
 
 from bertie.data.shapes import Pairs, Segments
-from bertie.models.layouts.layout import Config, Entry, HFLayout, both, only
+from bertie.models.layouts.layout import Config, Entry, HFLayout, both
 from bertie.models.layouts.post_norm import (
     LAYER_NORM,
     config_of,
     encoder_entries,
     encoder_of,
     has,
+    head_entries,
     head_of,
     if_expressible,
     refuse_unknown,
@@ -40,7 +41,7 @@ def recipe_of(config: Config, names: frozenset[str]) -> Recipe:
 
 
 def config(recipe: Recipe) -> dict[str, Any] | None:
-    return if_expressible(recipe, write_config, read_back)
+    return if_expressible(recipe, write_config, recipe_of, entries_of)
 
 
 def write_config(recipe: Recipe) -> dict[str, Any]:
@@ -55,22 +56,13 @@ def write_config(recipe: Recipe) -> dict[str, Any]:
     }
 
 
-def read_back(written: dict[str, Any], recipe: Recipe) -> Recipe:
-    return recipe_of(written, frozenset(name for entry in entries_of(recipe) for name in entry.theirs))
-
-
 def entries_of(recipe: Recipe) -> list[Entry]:
     entries = encoder_entries(recipe.encoder, "bert.")
     for objective in recipe.objectives:
         if isinstance(objective, MaskedLM):
-            entries += [
-                *both("heads.masked-lm.transform.dense", "cls.predictions.transform.dense"),
-                *both("heads.masked-lm.transform.norm", "cls.predictions.transform.LayerNorm"),
-            ]
-            if objective.head.tied:
-                entries.append(only("heads.masked-lm.bias", "cls.predictions.bias"))
-            else:
-                entries += both("heads.masked-lm", "cls.predictions.decoder")
+            transform, bias = "cls.predictions.transform", "cls.predictions.bias"
+            norm, decoder = f"{transform}.LayerNorm", "cls.predictions.decoder"
+            entries += head_entries(objective, f"{transform}.dense", norm, decoder, bias=bias)
         if isinstance(objective, NextSentence):
             entries += both("heads.next-sentence.output", "cls.seq_relationship")
     return entries

@@ -5,17 +5,17 @@ Sinusoidal positions are ordinary weights of the file, so that they are read and
 
 from typing import Any
 
-from bertie.models.layouts.layout import Config, Entry, HFLayout, both, only
+from bertie.models.layouts.layout import Config, Entry, HFLayout
 from bertie.models.layouts.post_norm import (
     LAYER_NORM,
     config_of,
     embedding_entries,
     encoder_of,
     has,
+    head_entries,
     head_of,
     if_expressible,
     layer_entries,
-    names_of,
     refuse_unknown,
 )
 from bertie.models.recipe import Recipe
@@ -55,7 +55,7 @@ def config(recipe: Recipe) -> dict[str, Any] | None:
     if len(recipe.objectives) > 1:
         return None
     masked = tuple(MaskedLM(head=one.head) for one in recipe.objectives if isinstance(one, MaskedLM))
-    return if_expressible(recipe.replace(objectives=masked), write_config, read_back)
+    return if_expressible(recipe.replace(objectives=masked), write_config, recipe_of, entries_of)
 
 
 def write_config(recipe: Recipe) -> dict[str, Any]:
@@ -72,10 +72,6 @@ def write_config(recipe: Recipe) -> dict[str, Any]:
     }
 
 
-def read_back(written: dict[str, Any], recipe: Recipe) -> Recipe:
-    return recipe_of(written, names_of(entries_of(recipe)))
-
-
 def entries_of(recipe: Recipe) -> list[Entry]:
     entries = embedding_entries(recipe.encoder, "distilbert.")
     for number in range(recipe.encoder.stack.depth):
@@ -83,15 +79,7 @@ def entries_of(recipe: Recipe) -> list[Entry]:
         entries += layer_entries(f"encoder.stack.blocks.{number}", theirs, QKV, PARTS)
     for objective in recipe.objectives:
         if isinstance(objective, MaskedLM):
-            head = f"heads.{objective.kind}"
-            entries += [
-                *both(f"{head}.transform.dense", "vocab_transform"),
-                *both(f"{head}.transform.norm", "vocab_layer_norm"),
-            ]
-            if objective.head.tied:
-                entries.append(only(f"{head}.bias", "vocab_projector.bias"))
-            else:
-                entries += both(head, "vocab_projector")
+            entries += head_entries(objective, "vocab_transform", "vocab_layer_norm", "vocab_projector")
     return entries
 
 

@@ -6,7 +6,7 @@ A model that has its generator with it is a discriminator's folder with a folder
 from collections.abc import Mapping
 from typing import Any
 
-from bertie.models.layouts.layout import Companion, Config, Entry, HFLayout, both, only
+from bertie.models.layouts.layout import Companion, Config, Entry, HFLayout, both
 from bertie.models.layouts.post_norm import (
     LAYER_NORM,
     activation_of,
@@ -14,9 +14,9 @@ from bertie.models.layouts.post_norm import (
     encoder_entries,
     encoder_of,
     has,
+    head_entries,
     head_of,
     if_expressible,
-    names_of,
     refuse_unknown,
 )
 from bertie.models.recipe import AnyObjective, Recipe
@@ -47,7 +47,7 @@ def recipe_of(config: Config, names: frozenset[str]) -> Recipe:
 def config(recipe: Recipe) -> dict[str, Any] | None:
     if any(config(companion.recipe) is None for companion in companions(recipe).values()):
         return None
-    return if_expressible(recipe, write_config, read_back)
+    return if_expressible(recipe, write_config, recipe_of, entries_of)
 
 
 def write_config(recipe: Recipe) -> dict[str, Any]:
@@ -63,10 +63,6 @@ def write_config(recipe: Recipe) -> dict[str, Any]:
     }
 
 
-def read_back(written: dict[str, Any], recipe: Recipe) -> Recipe:
-    return recipe_of(written, names_of(entries_of(recipe)))
-
-
 def entries_of(recipe: Recipe) -> list[Entry]:
     entries = encoder_entries(recipe.encoder, "electra.")
     if recipe.encoder.embeddings.factor is not None:
@@ -78,14 +74,8 @@ def entries_of(recipe: Recipe) -> list[Entry]:
                 *both("heads.replaced-tokens.head.output", "discriminator_predictions.dense_prediction"),
             ]
         if isinstance(objective, MaskedLM):
-            entries += [
-                *both("heads.masked-lm.transform.dense", "generator_predictions.dense"),
-                *both("heads.masked-lm.transform.norm", "generator_predictions.LayerNorm"),
-            ]
-            if objective.head.tied:
-                entries.append(only("heads.masked-lm.bias", "generator_lm_head.bias"))
-            else:
-                entries += both("heads.masked-lm", "generator_lm_head")
+            names = ("generator_predictions.dense", "generator_predictions.LayerNorm", "generator_lm_head")
+            entries += head_entries(objective, *names)
     return entries
 
 

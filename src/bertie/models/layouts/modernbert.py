@@ -115,7 +115,9 @@ def base_of(config: Config, kind: str) -> float:
 def config(recipe: Recipe) -> dict[str, Any] | None:
     if not isinstance(recipe.encoder.stack, StackSpec) or not recipe.encoder.stack.depth:
         return None
-    return if_expressible(unrolled(recipe), write_config, lambda written, own: unrolled(read_back(written, own)))
+    return if_expressible(
+        unrolled(recipe), write_config, lambda written, names: unrolled(recipe_of(written, names)), entries_of
+    )
 
 
 def unrolled(recipe: Recipe) -> Recipe:
@@ -174,10 +176,6 @@ def head_config(head: VocabularyHeadSpec) -> dict[str, Any]:
         "decoder_bias": True,
         "tie_word_embeddings": head.tied,
     }
-
-
-def read_back(written: dict[str, Any], recipe: Recipe) -> Recipe:
-    return recipe_of(written, frozenset(name for entry in entries_of(recipe) for name in entry.theirs))
 
 
 # --- names

@@ -17,6 +17,7 @@ from bertie.nn.pooling import FirstDenseSpec
 from bertie.nn.residual import PostNormSpec
 from bertie.nn.scoring import DotProductSpec
 from bertie.nn.stack import BlockSpec, StackSpec
+from bertie.objectives.masked_lm import MaskedLM
 from bertie.objectives.pair_relation import PairRelation
 
 ACTIVATION_NAMES: dict[str, ActivationName] = {
@@ -111,15 +112,16 @@ def hf_activation(name: ActivationName) -> str:
 
 def if_expressible(
     recipe: Recipe,
-    config_of: Callable[[Recipe], dict[str, Any]],
-    read_back: Callable[[dict[str, Any], Recipe], Recipe],
+    write: Callable[[Recipe], dict[str, Any]],
+    read: Callable[[Config, frozenset[str]], Recipe],
+    entries: Callable[[Recipe], list[Entry]],
 ) -> dict[str, Any] | None:
     """The config, or None where it cannot be written, or where reading it back would not give this model again."""
     if recipe.encoder.pooler is None and any(isinstance(one, PairRelation) for one in recipe.objectives):
         return None  # their heads of pairs always stand on a pooler
     try:
-        config = config_of(recipe)
-        return config if same_model(read_back(config, recipe), recipe) else None
+        config = write(recipe)
+        return config if same_model(read(config, names_of(entries(recipe))), recipe) else None
     except (KeyError, AttributeError, FolderError, SpecError, ValidationError):
         return None
 
@@ -175,6 +177,15 @@ def layer_entries(ours: str, theirs: str, qkv: tuple[str, ...] = QKV, parts: Map
     ]
     others = [both(f"{ours}.{part}", f"{theirs}.{name}") for part, name in parts.items()]
     return [*projected, *(entry for entries in others for entry in entries)]
+
+
+def head_entries(objective: MaskedLM, dense: str, norm: str, decoder: str, *, bias: str | None = None) -> list[Entry]:
+    """Of a head with a transform. `bias` is where that of a tied head is kept, if not with the decoder."""
+    head = f"heads.{objective.kind}"
+    transform = [*both(f"{head}.transform.dense", dense), *both(f"{head}.transform.norm", norm)]
+    if not objective.head.tied:
+        return [*transform, *both(head, decoder)]
+    return [*transform, only(f"{head}.bias", bias or f"{decoder}.bias")]
 
 
 def names_of(entries: list[Entry]) -> frozenset[str]:

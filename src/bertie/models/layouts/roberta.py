@@ -5,16 +5,16 @@ from typing import Any
 
 from bertie.data.shapes import Packed
 from bertie.errors import FolderError
-from bertie.models.layouts.layout import Config, Entry, HFLayout, both, only
+from bertie.models.layouts.layout import Config, Entry, HFLayout
 from bertie.models.layouts.post_norm import (
     LAYER_NORM,
     config_of,
     encoder_entries,
     encoder_of,
     has,
+    head_entries,
     head_of,
     if_expressible,
-    names_of,
     refuse_unknown,
 )
 from bertie.models.recipe import Recipe, TokenizerKind
@@ -40,7 +40,7 @@ def config(model_type: str, recipe: Recipe) -> dict[str, Any] | None:
     unigram = TOKENIZERS[model_type] == "unigram"
     if (recipe.tokenizer == "unigram") != unigram:
         return None
-    return if_expressible(recipe, partial(write_config, model_type), partial(read_back, model_type))
+    return if_expressible(recipe, partial(write_config, model_type), partial(recipe_of, model_type), entries_of)
 
 
 def write_config(model_type: str, recipe: Recipe) -> dict[str, Any]:
@@ -56,22 +56,12 @@ def write_config(model_type: str, recipe: Recipe) -> dict[str, Any]:
     }
 
 
-def read_back(model_type: str, written: dict[str, Any], recipe: Recipe) -> Recipe:
-    return recipe_of(model_type, written, names_of(entries_of(recipe)))
-
-
 def entries_of(recipe: Recipe) -> list[Entry]:
     entries = encoder_entries(recipe.encoder, "roberta.")
     for objective in recipe.objectives:
         if isinstance(objective, MaskedLM):
-            entries += [
-                *both("heads.masked-lm.transform.dense", "lm_head.dense"),
-                *both("heads.masked-lm.transform.norm", "lm_head.layer_norm"),
-            ]
-            if objective.head.tied:
-                entries.append(only("heads.masked-lm.bias", "lm_head.bias"))
-            else:
-                entries += both("heads.masked-lm", "lm_head.decoder")
+            names = ("lm_head.dense", "lm_head.layer_norm", "lm_head.decoder")
+            entries += head_entries(objective, *names, bias="lm_head.bias")
     return entries
 
 

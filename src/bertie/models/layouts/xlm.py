@@ -56,7 +56,7 @@ def encoder_of(config: Config) -> EncoderSpec:
 
 
 def config(recipe: Recipe) -> dict[str, Any] | None:
-    return if_expressible(recipe, write_config, read_back)
+    return if_expressible(recipe, write_config, recipe_of, entries_of)
 
 
 def write_config(recipe: Recipe) -> dict[str, Any]:
@@ -85,10 +85,6 @@ def write_config(recipe: Recipe) -> dict[str, Any]:
         **PLAIN,
         **({"tie_word_embeddings": masked.head.tied} if masked else {}),
     }
-
-
-def read_back(written: dict[str, Any], recipe: Recipe) -> Recipe:
-    return recipe_of(written, frozenset(name for entry in entries_of(recipe) for name in entry.theirs))
 
 
 def entries_of(recipe: Recipe) -> list[Entry]:
