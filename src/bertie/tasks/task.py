@@ -29,6 +29,8 @@ class Example:
     gold: Any = None  # in the user's terms; None where the row has none
     told: Mapping[str, Any] = field(default_factory=dict)  # what an answer needs: words, passage, offsets
     num_cut: int = 0  # tokens that no sample holds
+    values: Values = field(default_factory=dict)  # the row as it was read, and where it stands: for reports
+    where: str = ""
 
 
 class Task(Objective):
@@ -59,6 +61,19 @@ class Task(Objective):
     def score(self, answers: Sequence[Answer], gold: Sequence[Any]) -> dict[str, float]:
         """The metrics that papers report, by name."""
         raise NotImplementedError
+
+    def wrongness(self, answer: Answer, gold: Any) -> float:
+        """0 for what is right; the more, the worse the mistake."""
+        raise NotImplementedError
+
+    def labels_told(self, answers: Sequence[Answer], gold: Sequence[Any]) -> dict[str, list[tuple[str, str]]]:
+        """Gold and told label of everything that gets one label of several, by what is labelled ("label", an aspect,
+        "word"): what tables of confusion are made of. Nothing where there are no such labels."""
+        return {}
+
+    def labels_of(self, gold: Any) -> list[str]:
+        """The labels of one row, for their balance; none where gold is no label."""
+        return []
 
     def tuned(self, examples: Sequence[Example], outputs: Sequence[Sequence[np.ndarray]]) -> Self:
         """With what is chosen on held-out rows, such as thresholds."""
