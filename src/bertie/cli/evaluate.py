@@ -1,13 +1,17 @@
-"""`bertie evaluate`: a task model and labelled rows enter, the task's metrics leave."""
+"""`bertie evaluate`: a task model and labelled rows enter, the task's metrics leave, and a report where it is asked for."""
 
 import json
+from pathlib import Path
 
 import typer
 
-from bertie.cli.task_request import column_names, open_labelled, say, task_of
-from bertie.models.answering_rows import outputs_of
+from bertie.cli.predict import tell_cuts
+from bertie.cli.task_request import column_names, length_of, open_labelled, say, task_of
+from bertie.errors import InputError
 from bertie.models.pretrained import load
+from bertie.train.finetuning import check_length
 from bertie.train.task_data import Examples
+from bertie.train.task_evaluation import TaskEvaluation
 
 
 def evaluate(
@@ -16,23 +20,26 @@ def evaluate(
     column: list[str] = typer.Option([], help="Which column plays which role, like text=review."),
     length: int | None = typer.Option(None, min=8, help="Tokens of a row; as in training by default."),
     skip: bool = typer.Option(False, "--skip-bad", help="Pass over rows that cannot be used, and count them."),
-    as_json: bool = typer.Option(False, "--json", help="Print one JSON object."),
+    report: Path | None = typer.Option(None, help="An HTML file with all figures and the worst mistakes."),
+    as_json: bool = typer.Option(False, "--json", help="Print one JSON object: the metrics by name."),
 ) -> None:
     """Measure a task model on labelled rows."""
     pretrained = load(folder)
     task = task_of(pretrained, folder)
-    assert pretrained.tokenizer is not None
+    rows = length_of(pretrained, length)
+    tokenizer = check_length(pretrained, rows)
     labelled = open_labelled(task, data, column_names(column))
-    rows = length or pretrained.card.get("length", 128)
-    examples = Examples(task, labelled.rows, labelled.columns, pretrained.tokenizer, rows, "skip" if skip else "refuse")
+    examples = Examples(task, labelled, tokenizer, rows, "skip" if skip else "refuse")
     read = examples.all()
-    outputs = outputs_of(pretrained.model, task, read)
-    answers = [task.answer(example, one) for example, one in zip(read, outputs, strict=True)]
-    scores = task.score(answers, [example.gold for example in read])
+    tell_cuts(len(examples.num_cut), sum(examples.num_cut.values()), rows)
     if examples.faults.num_faults:
         say(str(examples.faults))
+    if not read:
+        raise InputError("no row can be used", where=labelled.rows.name)
+    answers = TaskEvaluation(task, read).answers(pretrained.model)
+    scores = task.score(answers, [example.gold for example in read])
     if as_json:
         typer.echo(json.dumps(scores))
-        return
-    for name, value in scores.items():
-        typer.echo(f"{name:24} {value:.4f}")
+    else:
+        for name, value in scores.items():
+            typer.echo(f"{name:24} {value:.4f}")

@@ -3,16 +3,19 @@
 import json
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import TextIO
 
 import typer
 
-from bertie.cli.task_request import column_names, open_labelled, say, task_of
-from bertie.errors import InputError, SpecError
-from bertie.models.answering_rows import answers_of
-from bertie.models.pretrained import load
+from bertie.cli.task_request import column_names, length_of, open_labelled, say, task_of, values_on_the_line
+from bertie.errors import FolderError, InputError, SpecError
+from bertie.models.answering_rows import READ_AHEAD, answers_of
+from bertie.models.pretrained import Pretrained, load
 from bertie.progress import progress_line
-from bertie.tasks.task import Example
+from bertie.tasks.task import Answer, Example, Task
+from bertie.train.finetuning import check_length
 from bertie.train.task_data import Examples
 
 
@@ -24,46 +27,74 @@ def predict(
     column: list[str] = typer.Option([], help="Which column plays which role, like text=review."),
     length: int | None = typer.Option(None, min=8, help="Tokens of a row; as in training by default."),
 ) -> None:
-    """Let a task model answer. A row that cannot be used gets an object with its `error`."""
+    """Let a task model answer, row by row and in their order.
+
+    A row that cannot be used gets an object with its `error`.
+    """
     if bool(texts) == bool(input):
         raise SpecError("there is nothing to answer" if not texts else "give texts or --input, not both")
     pretrained = load(folder)
     task = task_of(pretrained, folder)
-    tokenizer, rows = pretrained.tokenizer, length or pretrained.card.get("length", 128)
-    assert tokenizer is not None
+    rows = length_of(pretrained, length)
+    tokenizer = check_length(pretrained, rows)
     if texts:
-        values = dict(zip((role for role in task.roles if role not in task.targets), texts, strict=False))
-        example = task.read(values, tokenizer, rows)
-        (answer,) = [answer for _, answer in answers_of(pretrained.model, task, iter([example]))]
-        typer.echo(json.dumps(answer, ensure_ascii=False))
+        example = task.read(values_on_the_line(task, texts), tokenizer, rows)
+        tell_cuts(int(example.num_cut > 0), example.num_cut, rows)
+        for _, answer in answers_of(pretrained.model, task, iter([example])):
+            typer.echo(json.dumps(answer, ensure_ascii=False))
         return
     labelled = open_labelled(task, input, column_names(column), targets=False)
-    examples = Examples(task, labelled.rows, labelled.columns, tokenizer, rows, "refuse")
-    wrong: dict[int, str] = {}
-
-    def read() -> Iterator[Example]:
-        for number in range(labelled.rows.num_rows):
-            try:
-                example = examples.example(number)
-                assert example is not None
-                yield example
-            except InputError as error:
-                wrong[number] = str(error)
-
-    written = sys.stdout if output is None else output.open("w", encoding="utf-8")
-    with progress_line("Answering", labelled.rows.num_rows, "rows") as advance:
-        number = 0
-        for _, answer in answers_of(pretrained.model, task, read()):
-            while number in wrong:
-                print(json.dumps({"error": wrong[number]}, ensure_ascii=False), file=written)
-                number += 1
-            print(json.dumps(answer, ensure_ascii=False), file=written)
-            number += 1
+    examples = Examples(task, labelled, tokenizer, rows, "refuse")
+    errors = []
+    with (
+        opened(output) as file,
+        progress_line("Answering", examples.num_samples, "rows", show=None if output else False) as advance,
+    ):
+        for answer in answered(pretrained, task, examples):
+            if "error" in answer:
+                errors.append(answer["error"])
+            print(json.dumps(answer, ensure_ascii=False), file=file)
             advance(1)
-        while number in wrong:
-            print(json.dumps({"error": wrong[number]}, ensure_ascii=False), file=written)
-            number += 1
-    if output is not None:
-        written.close()
-    if wrong:
-        say(f"{len(wrong):,} of {labelled.rows.num_rows:,} rows could not be answered; the first: {next(iter(wrong.values()))}")
+    tell_cuts(len(examples.num_cut), sum(examples.num_cut.values()), rows)
+    if errors:
+        say(f"{len(errors):,} of {examples.num_samples:,} rows could not be answered; the first: {errors[0]}")
+
+
+def answered(pretrained: Pretrained, task: Task, examples: Examples) -> Iterator[Answer]:
+    """One a row, in their order, whatever is wrong with some."""
+    for first in range(0, examples.num_samples, READ_AHEAD):
+        numbers = range(first, min(first + READ_AHEAD, examples.num_samples))
+        read = [read_or_error(examples, number) for number in numbers]
+        answers = answers_of(pretrained.model, task, (one for one in read if isinstance(one, Example)))
+        for one in read:
+            yield {"error": str(one)} if isinstance(one, InputError) else next(answers)[1]
+
+
+def read_or_error(examples: Examples, number: int) -> Example | InputError:
+    try:
+        example = examples.example(number)
+    except InputError as error:
+        return InputError(error.what, where=error.where)  # what to do about training rows does not help here
+    assert example is not None
+    return example
+
+
+@contextmanager
+def opened(output: Path | None) -> Iterator[TextIO]:
+    """A file appears when it is whole."""
+    if output is None:
+        yield sys.stdout
+        return
+    part = output.with_name(output.name + ".part")
+    try:
+        output.parent.mkdir(parents=True, exist_ok=True)
+        with part.open("w", encoding="utf-8") as file:
+            yield file
+        part.replace(output)
+    except OSError as error:
+        raise FolderError(f"cannot be written ({error.strerror})", where=str(output)) from None
+
+
+def tell_cuts(num_rows: int, num_tokens: int, length: int) -> None:
+    if num_rows:
+        say(f"{num_rows:,} rows were longer than {length} tokens and were cut: {num_tokens:,} tokens were not read")

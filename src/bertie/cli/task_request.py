@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from bertie.cli.app import console
 from bertie.data.rows import Rows, guess_columns, open_rows
@@ -13,8 +14,8 @@ from bertie.tasks.choosing import Choice, Rank
 from bertie.tasks.classification import Aspects, Classify, MultiLabel
 from bertie.tasks.similarity import Similarity
 from bertie.tasks.tagging import Tagging
-from bertie.tasks.task import Task
-from bertie.train.finetuning import Labelled
+from bertie.tasks.task import Task, Values
+from bertie.train.task_data import Labelled
 
 TASKS: dict[str, type[Task]] = {
     "classify": Classify,
@@ -26,24 +27,38 @@ TASKS: dict[str, type[Task]] = {
     "choice": Choice,
     "rank": Rank,
 }
+BELONGS = {  # options that say something of one task alone
+    "multi": "classify",
+    "crf": "tag",
+    "aspect": "aspects",
+    "chinese": "answer",
+    "stride": "answer",
+    "longest_answer": "answer",
+}
+TASK_LENGTHS = {"answer": 384}  # tokens of a row where it is not said; a passage needs more than a sentence
+LENGTH = 128
 
 
-def new_task(name: str, *, multi: bool, crf: bool, aspects: Sequence[str], chinese: bool) -> Task:
-    if multi and name != "classify":
-        raise SpecError("--multi belongs to classify alone")
-    if crf and name != "tag":
-        raise SpecError("--crf belongs to tag alone")
-    if (name == "aspects") != bool(aspects):
-        raise SpecError("the task aspects needs the columns of its labels", hint="name them with --aspect, once for each")
-    if multi:
-        return MultiLabel()
-    if name == "tag":
-        return Tagging(crf=CRFSpec() if crf else None)
-    if name == "aspects":
-        return Aspects(aspects={aspect: () for aspect in aspects})
-    if name == "answer":
-        return Answering(language="chinese" if chinese else "english")
-    return TASKS[name]()
+def new_task(name: str, given: Mapping[str, Any]) -> Task:
+    """`given` are the options of BELONGS; what is None or empty was not given."""
+    for option, owner in BELONGS.items():
+        if given.get(option) and name != owner:
+            raise SpecError(f"--{option.replace('_', '-')} belongs to the task {owner} alone")
+    match name:
+        case "classify" if given.get("multi"):
+            return MultiLabel()
+        case "tag":
+            return Tagging(crf=CRFSpec() if given.get("crf") else None)
+        case "aspects":
+            if not given.get("aspect"):
+                raise SpecError("the columns of the labels are not said", hint="give --aspect COLUMN, once for each")
+            return Aspects(aspects={aspect: () for aspect in given["aspect"]})
+        case "answer":
+            fields = {"stride": given.get("stride"), "longest": given.get("longest_answer")}
+            language = "chinese" if given.get("chinese") else "english"
+            return Answering(language=language).replace(**{name: value for name, value in fields.items() if value})
+        case _:
+            return TASKS[name]()
 
 
 def open_labelled(
@@ -53,13 +68,18 @@ def open_labelled(
     rows = open_rows(paths)
     for notice in rows.notices:
         say(notice)
+    if strange := next((role for role in named if role not in task.roles), None):
+        raise SpecError(f"there is no role {strange!r} in this task", hint=f"it has {', '.join(task.roles)}")
     wanted = {role: names for role, names in task.roles.items() if wants(task, role, rows, named, pair, targets)}
     guess = guess_columns(rows, wanted, named)
     for reason in guess.reasons:
         say(reason)
     columns = dict(guess.columns)
-    if isinstance(task, Aspects):
-        columns |= {aspect: aspect for aspect in task.aspects if targets}
+    if isinstance(task, Aspects) and targets:
+        for aspect in task.aspects:
+            if aspect not in rows.columns:
+                raise SpecError(f"there is no column {aspect!r}", where=rows.name, hint=f"it has {', '.join(rows.columns)}")
+            columns[aspect] = aspect
     return Labelled(rows, columns)
 
 
@@ -72,6 +92,18 @@ def wants(task: Task, role: str, rows: Rows, named: Mapping[str, str], pair: boo
         usual = {name.lower() for name in task.roles[role]}
         return (role == "other" and pair) or any(column.lower() in usual for column in rows.columns)
     return True
+
+
+def values_on_the_line(task: Task, texts: Sequence[str]) -> Values:
+    """Texts in the order of the task's roles; candidates may be many."""
+    roles = [role for role in task.roles if role not in task.targets]
+    if roles[-1] == "candidates" and len(texts) >= len(roles):
+        texts = [*texts[: len(roles) - 1], list(texts[len(roles) - 1 :])]  # type: ignore[list-item]
+    least = len([role for role in roles if role not in task.optional])
+    if not least <= len(texts) <= len(roles):
+        asked = ", ".join(f"[{role}]" if role in task.optional else role for role in roles)
+        raise SpecError(f"the task asks for {asked}; {len(texts)} texts were given")
+    return dict(zip(roles, texts, strict=False))
 
 
 def column_names(words: Sequence[str]) -> dict[str, str]:
@@ -89,8 +121,14 @@ def task_of(pretrained: Pretrained, where: str) -> Task:
     """The task that a folder was trained for."""
     task = next((one for one in pretrained.recipe.objectives if isinstance(one, Task)), None)
     if task is None:
-        raise CapabilityError(f"{where} was not trained for a task", hint="train it with bertie finetune")
+        raise CapabilityError("was not trained for a task", where=where, hint="train it with bertie finetune")
     return task
+
+
+def length_of(pretrained: Pretrained, given: int | None) -> int:
+    """As in training, where it is not given."""
+    length = given or int(pretrained.card.get("length", LENGTH))
+    return length if pretrained.limit is None else min(length, pretrained.limit)
 
 
 def say(told: str) -> None:

@@ -9,6 +9,7 @@ import torch
 from bertie.batch import Batch
 from bertie.data.samples.source import Documents, Samples
 from bertie.models.model import Model
+from bertie.models.recipe import Recipe
 from bertie.train.loop import total
 
 TARGETS = "masked_targets"
@@ -35,16 +36,22 @@ class Evaluation:
             figures["perplexity"] = math.exp(min(cost, 700.0))
         return {**figures, **self.baseline}
 
+    keeps_best = False
+
     @staticmethod
-    def rank(figures: dict[str, float]) -> float:
-        """Lower is better."""
+    def rank(figures: Mapping[str, float]) -> float:
         return figures["loss"]
 
     @staticmethod
-    def beats_baseline(figures: dict[str, float]) -> bool:
-        """True also where there is no such baseline."""
+    def warning(figures: Mapping[str, float]) -> str | None:
+        """None also where there is nothing to compare with."""
         cost = prediction_loss(figures)
-        return cost is None or cost < figures.get("unigram_loss", math.inf)
+        if cost is None or cost < figures.get("unigram_loss", math.inf):
+            return None
+        return "not better than predicting by frequency alone"
+
+    def tuned(self, model: Model) -> Recipe:
+        return model.recipe
 
 
 def prediction_loss(figures: Mapping[str, float]) -> float | None:

@@ -1,54 +1,102 @@
 """Fine-tuning: a pretrained model, a task and labelled rows enter, a run folder with a task model leaves.
 
-It is a run like any other: exact resume, checkpoints, logs. What is new is the data, and that the best checkpoint on the
-held-out rows is the one that is kept.
+It is a run like any other: exact resume, checkpoints, logs. What is new is the data, and that the model that leaves is
+the best of all that were measured on held-out rows.
 """
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+import math
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from bertie.data.rows import Rows
-from bertie.errors import InputError, SpecError, TokenizerError
+from pydantic import Field
+
+from bertie.data.rows import RowError
+from bertie.errors import SpecError, TokenizerError
 from bertie.models.model import Model
 from bertie.models.pretrained import Pretrained
 from bertie.models.variant import with_recipe
+from bertie.spec import Spec
 from bertie.tasks.task import Task, Values
+from bertie.text.tokenizer import Tokenizer
+from bertie.train.budget import Steps
 from bertie.train.distribution import ALONE, Ranks
-from bertie.train.finetune_data import FinetuneOptions, TaskData
+from bertie.train.loop import Precision
+from bertie.train.optimiser import AdamWSpec
+from bertie.train.options import MICRO_TOKENS
 from bertie.train.run import run_in
-from bertie.train.task_data import Examples, RowCourse
+from bertie.train.schedule import AnySchedule, Linear
+from bertie.train.task_data import Examples, Labelled, Policy, RowCourse, Seen, TaskData
 from bertie.train.task_evaluation import TaskEvaluation
 
-FITTED_ON = 200_000  # rows that tell the labels; more would change nothing
+FITTED_ON = 200_000  # rows that tell the labels: of more, some spread evenly
 
 
-@dataclass(frozen=True)
-class Labelled:
-    """Rows, and which column plays which role."""
+class FinetuneOptions(Spec):
+    budget: Steps
+    epochs: float = Field(gt=0)
+    seed: int = Field(default=0, ge=0)
+    length: int = Field(default=128, ge=8)
+    batch_rows: int = Field(default=32, ge=1)
+    micro_tokens: int = Field(default=MICRO_TOKENS, ge=1)
+    precision: Precision = "float32"
+    adamw: AdamWSpec = AdamWSpec(rate=5e-5)
+    schedule: AnySchedule = Linear(warmup=0.1)
+    save_every: int = Field(ge=1)
+    keep: int = Field(default=1, ge=1)
+    eval_every: int = Field(ge=1)
+    log_every: int = Field(default=1, ge=1)
+    patience: int | None = Field(default=None, ge=1)
 
-    rows: Rows
-    columns: Mapping[str, str]
+    @classmethod
+    def of_epochs(cls, num_rows: int, epochs: float, batch_rows: int, fields: Mapping[str, Any]) -> "FinetuneOptions":
+        """Measures and saves at the end of every epoch, where `fields` do not say otherwise."""
+        per_epoch = max(1, math.ceil(num_rows / batch_rows))
+        steps = max(1, round(epochs * num_rows / batch_rows))
+        regular = {"save_every": min(per_epoch, steps), "eval_every": min(per_epoch, steps)}
+        budget = {"epochs": epochs, "batch_rows": batch_rows, "budget": Steps(steps=steps)}
+        return cls.parse({**regular, **fields, **budget}, where="bertie finetune")
 
 
-def fit(task: Task, data: Labelled, seed: int = 0) -> Task:
+def fit(task: Task, data: Labelled, policy: Policy) -> Task:
     """The task with what the training rows tell: labels, tags, the scale of scores."""
-    stride = max(1, data.rows.num_rows // FITTED_ON)
-    return task.fitted(values_of(data, number) for number in range(0, data.rows.num_rows, stride))
+    needed = [role for role in data.columns if role in task.targets or role not in task.roles]
+    hint = "mend the row, or pass over such rows with --skip-bad"
+
+    def rows() -> Iterator[Values]:
+        for number in fitting_rows(data):
+            try:
+                values, where = data.values(number)
+                if missing := next((role for role in needed if role not in values), None):
+                    what = f"the column {data.columns.get(missing, missing)!r} is empty"
+                    raise RowError(what, where=where, kind=what, hint=hint)
+            except RowError:
+                if policy == "refuse":
+                    raise
+                continue
+            yield values
+
+    return task.fitted(rows())
 
 
-def values_of(data: Labelled, number: int) -> Values:
-    row = data.rows.row(number)
-    missing = [column for column in data.columns.values() if row.values.get(column) is None]
-    if missing:
-        raise InputError(f"the column {missing[0]!r} is empty", where=row.where)
-    return {role: row.values[column] for role, column in data.columns.items()}
+def fitting_rows(data: Labelled) -> range:
+    return range(0, data.rows.num_rows, max(1, data.rows.num_rows // FITTED_ON))
 
 
 def task_model(pretrained: Pretrained, task: Task, seed: int) -> Model:
     """The encoder as it was, and a new head for the task; heads of earlier training are left behind."""
     return with_recipe(pretrained.model, pretrained.recipe.replace(objectives=(task,)), seed)
+
+
+def check_length(pretrained: Pretrained, length: int) -> Tokenizer:
+    """The tokenizer that makes the rows."""
+    if pretrained.tokenizer is None:
+        raise TokenizerError("the folder has no tokenizer", hint="put its tokenizer.json there")
+    if pretrained.limit is not None and length > pretrained.limit:
+        raise SpecError(
+            f"rows of {length:,} tokens are longer than the model takes", hint=f"--length {pretrained.limit} is the most"
+        )
+    return pretrained.tokenizer
 
 
 def finetune(
@@ -59,23 +107,31 @@ def finetune(
     dev: Labelled | None,
     options: FinetuneOptions,
     *,
+    policy: Policy = "refuse",
+    baseline: float | None = None,
+    seen: Seen | None = None,
     config: str | None = None,
     tell: Callable[[dict[str, Any]], None] | None = None,
     ranks: Ranks = ALONE,
 ) -> dict[str, Any]:
-    tokenizer = pretrained.tokenizer
-    if tokenizer is None:
-        raise TokenizerError("the folder has no tokenizer", hint="put its tokenizer.json there")
-    if pretrained.limit is not None and options.length > pretrained.limit:
-        raise SpecError(f"rows of {options.length} tokens are longer than the model takes", hint=f"at most {pretrained.limit}")
+    """Trains the task on a model, or goes on; returns the summary. `task` is fitted. `baseline` is what its main figure
+    is by frequency alone, `seen` is told of every training row that is read."""
+    tokenizer = check_length(pretrained, options.length)
     model = task_model(pretrained, task, options.seed)
-    examples = Examples(task, train.rows, train.columns, tokenizer, options.length, options.policy)
+    examples = Examples(task, train, tokenizer, options.length, policy, seen)
     evaluation = None
     if dev is not None:
-        held = Examples(task, dev.rows, dev.columns, tokenizer, options.length, options.policy)
-        evaluation = TaskEvaluation(task, held.all())
-    course = RowCourse(examples, options.batch_rows, options.seed)
-    data = TaskData(course, examples, evaluation, options.micro_tokens, rank=ranks.rank, num_ranks=ranks.size)
+        held = Examples(task, dev, tokenizer, options.length, policy)
+        evaluation = TaskEvaluation(task, held.all(), baseline)
+    data = TaskData(
+        RowCourse(examples, options.batch_rows, options.seed),
+        examples,
+        evaluation,
+        options.micro_tokens,
+        card={"length": options.length},
+        rank=ranks.rank,
+        num_ranks=ranks.size,
+    )
     resolved = {
         "options": options.model_dump(mode="json"),
         "recipe": model.recipe.model_dump(mode="json"),

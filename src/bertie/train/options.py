@@ -40,6 +40,11 @@ class PretrainOptions(Spec):
         return self
 
     @property
+    def patience(self) -> int | None:
+        """Pre-training goes on to its end."""
+        return None
+
+    @property
     def lengths(self) -> Curriculum:
         """Always as a curriculum."""
         return self.curriculum or Curriculum(phases=(Phase(share=1, length=self.length),))

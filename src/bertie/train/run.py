@@ -7,7 +7,7 @@ as one that was not, on the same machine with the same number of threads; but no
 import math
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,6 +15,7 @@ from typing import Any
 
 import torch
 
+from bertie.errors import InputError
 from bertie.models.model import Model
 from bertie.models.pretrained import Pretrained
 from bertie.objectives.report import LossReport
@@ -22,12 +23,10 @@ from bertie.text.tokenizer import Tokenizer
 from bertie.train.budget import Done
 from bertie.train.checkpoint import Checkpoints
 from bertie.train.distribution import ALONE, Ranks
-from bertie.train.evaluation import Evaluation
-from bertie.train.finetune_data import FinetuneOptions, TaskData
 from bertie.train.log import Log
 from bertie.train.loop import LAST_GOOD, NotFiniteError, StepResult, count_tokens, take_step
 from bertie.train.options import PretrainOptions
-from bertie.train.run_data import AnyCorpus, RunData, prepare
+from bertie.train.run_data import AnyCorpus, prepare
 from bertie.train.run_folder import (
     CHECKPOINTS,
     MODEL,
@@ -40,12 +39,10 @@ from bertie.train.run_folder import (
     write_summary,
 )
 from bertie.train.run_state import RunState
+from bertie.train.source import Measure, RunOptions, RunSource
 from bertie.train.stopping import Stopped, StopSignals
-from bertie.train.task_evaluation import TaskEvaluation
 
 Record = dict[str, Any]
-AnyData = RunData | TaskData
-AnyOptions = PretrainOptions | FinetuneOptions
 
 
 def pretrain(
@@ -79,23 +76,29 @@ def pretrain(
         "tokenizer": tokenizer.digest,
         **({} if teacher is None else {"teacher": teacher}),
     }
-    return run_in(Path(folder), model, data, tokenizer, options, resolved, config=config, peak=peak, tell=tell, ranks=ranks)
+    phases, paces = options.lengths.phases, None
+    if peak is not None:
+        paces = [peak(phase.length) for phase in phases]
+    return run_in(
+        Path(folder), model, data, tokenizer, options, resolved, config=config, paces=paces, tell=tell, ranks=ranks
+    )
 
 
 def run_in(
     target: Path,
     model: Model,
-    data: AnyData,
+    data: RunSource,
     tokenizer: Tokenizer,
-    options: AnyOptions,
+    options: RunOptions,
     resolved: Record,
     *,
     config: str | None = None,
-    peak: Callable[[int], float] | None = None,
+    paces: Sequence[float] | None = None,
     tell: Callable[[Record], None] | None = None,
     ranks: Ranks = ALONE,
 ) -> Record:
-    """Any run. `resolved` is all that decides its bits: a folder that was begun with anything else is refused."""
+    """Any run. `resolved` is all that decides its bits: a folder that was begun with anything else is refused. `paces`
+    are tokens a second at the machine's peak, one for each phase of the course."""
     with ExitStack() as stack:
         log = None
         if ranks.leads:
@@ -106,7 +109,7 @@ def run_in(
         ranks.wait()
         if not is_finished(target):
             signals = stack.enter_context(StopSignals())
-            run = _Run(target, model, data, options, log, signals, peak, tell or (lambda record: None), ranks)
+            run = _Run(target, model, data, options, log, signals, paces, tell or (lambda record: None), ranks)
             try:
                 run.go()
             except NotFiniteError:
@@ -136,16 +139,16 @@ class _Run:
         self,
         folder: Path,
         model: Model,
-        data: AnyData,
-        options: AnyOptions,
+        data: RunSource,
+        options: RunOptions,
         log: Log | None,  # None: another rank writes
         signals: StopSignals,
-        peak: Callable[[int], float] | None,
+        paces: Sequence[float] | None,
         tell: Callable[[Record], None],
         ranks: Ranks,
     ):
         self.folder, self.model, self.data, self.options = folder, model, data, options
-        self.log, self.signals, self.peak, self.tell, self.ranks = log, signals, peak, tell, ranks
+        self.log, self.signals, self.paces, self.tell, self.ranks = log, signals, paces, tell, ranks
         self.optimiser = options.adamw.build(model)
         self.checkpoints = Checkpoints(folder / CHECKPOINTS, options.keep)
         self.state = RunState(place=data.beginning)
@@ -154,13 +157,16 @@ class _Run:
 
     def go(self) -> None:
         self._restore()
-        self.ended = self._progress() >= 1
+        self.ended = self._progress() >= 1 or self._out_of_patience()
         while not self.ended:
             try:
                 self._step()
             except NotFiniteError as error:
                 self.checkpoints.keep += 1  # those before may be sounder
                 self._save(error.step)  # the step was not taken: this is the last good state
+                raise
+            except InputError:  # a row that cannot be used: mended or passed over, the run goes on from here
+                self._save(self.state.steps)
                 raise
 
     def _restore(self) -> None:
@@ -219,8 +225,9 @@ class _Run:
         improved = False
         if self.data.evaluation is not None and (done % options.eval_every == 0 or self.ended):
             improved = self._evaluate(self.data.evaluation)
-            if (patience := getattr(options, "patience", None)) is not None and self.state.waited >= patience:
-                self._note({"event": "note", "step": done, "what": f"no better for {patience} evaluations: the run ends"})
+            if self._out_of_patience() and not self.ended:
+                told = f"no better for {self.state.waited} evaluations: the run ends after step {done:,}"
+                self._note({"event": "note", "step": done, "what": told})
                 self.ended = True
         stopping = self.ranks.largest(self.signals.received or 0)
         if done % options.save_every == 0 or self.ended or improved or stopping:
@@ -229,14 +236,18 @@ class _Run:
             self._note({"event": "stopped", "step": done, "signal": stopping})
             raise Stopped(stopping, done)
 
-    def _evaluate(self, evaluation: Evaluation | TaskEvaluation) -> bool:
+    def _out_of_patience(self) -> bool:
+        return self.options.patience is not None and self.state.waited >= self.options.patience
+
+    def _evaluate(self, evaluation: Measure) -> bool:
         """Whether it is the best so far."""
         figures = evaluation(self.model)
         done, self.state.evaluation = self.state.steps, figures
         place = {"tokens": self.state.tokens, "seconds": round(self.state.done.seconds, 3)}
         self._note({"event": "evaluation", "step": done, **place, **figures})
-        if not evaluation.beats_baseline(figures) and self._progress() > self.options.schedule.warmup:
-            self._note({"event": "warning", "step": done, "what": "not better than predicting by frequency alone"})
+        warning = evaluation.warning(figures)
+        if warning is not None and self._progress() > self.options.schedule.warmup:
+            self._note({"event": "warning", "step": done, "what": warning})
         best, rank = self.state.best, evaluation.rank(figures)
         if not rank < (best["rank"] if best else math.inf):  # also where it is no number
             self.state.waited += 1
@@ -268,28 +279,26 @@ class _Run:
             "progress": progress,
             "tokens_per_second": speed,
         }
-        if self.peak is not None and isinstance(self.options, PretrainOptions):
-            record["share_of_peak"] = speed / self.peak(self.options.lengths.phases[phase].length)
+        if self.paces is not None:
+            record["share_of_peak"] = speed / self.paces[phase]
         self._note(record)
 
     def finish(self, tokenizer: Tokenizer) -> None:
         """The model folder, then the summary."""
         if not self.ranks.leads:
             return
-        if isinstance(self.data, TaskData):
-            self._take_best(self.data)
+        if self.data.evaluation is not None and self.data.evaluation.keeps_best:
+            self._take_best(self.data.evaluation)
         notes = [*self.data.notes, *self.write_model(tokenizer, MODEL)]
         write_summary(self.folder, {**self._figures(), "seconds": self.state.done.seconds, "notes": notes})
         self._note({"event": "finished", "step": self.state.steps})
 
-    def _take_best(self, data: TaskData) -> None:
-        """A task model is the best of all that were measured, with the thresholds that suit it."""
-        if data.evaluation is None:
-            return
+    def _take_best(self, evaluation: Measure) -> None:
+        """The best of all that were measured, with the thresholds that suit it."""
         if self.checkpoints.best is not None:
             self.checkpoints.load_weights(self.checkpoints.best, self.model)
-        self.model.recipe = data.evaluation.tune(self.model)
-        self.state.evaluation = data.evaluation(self.model)
+        self.model.recipe = evaluation.tuned(self.model)
+        self.state.evaluation = evaluation(self.model)
 
     def write_model(self, tokenizer: Tokenizer, name: str) -> list[str]:
         """What `transformers` cannot express of it leaves."""
@@ -297,7 +306,7 @@ class _Run:
             return []
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # it is told by the caller
-            return Pretrained(self.model, tokenizer, card={"training": self._figures()}).save(self.folder / name)
+            return Pretrained(self.model, tokenizer, card={**self.data.card, "training": self._figures()}).save(self.folder / name)
 
     def _figures(self) -> Record:
         state = self.state

@@ -4,7 +4,7 @@ Whatever disagrees is refused here, before anything is computed or written.
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -36,6 +36,10 @@ class RunData:
     instances: Instances
     evaluation: Evaluation | None
     notes: tuple[str, ...] = ()  # what of the corpus is never seen
+
+    @property
+    def card(self) -> Mapping[str, Any]:
+        return {}
 
     @property
     def beginning(self) -> Place:

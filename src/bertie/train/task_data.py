@@ -4,73 +4,100 @@ A row is read when it is asked for: nothing is loaded whole. A row that cannot b
 the run, as the user chose.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any, Literal
 
-import numpy as np
-
-from bertie.batch import Batch, Sample
+from bertie.batch import Batch
 from bertie.data.batching import Rows as RowCount
 from bertie.data.course import Place
 from bertie.data.plan import EpochPlan
-from bertie.data.rows import Faults, Rows
+from bertie.data.rows import Faults, RowError, Rows
 from bertie.errors import InputError
 from bertie.tasks.task import Example, Task, Values
 from bertie.text.tokenizer import Tokenizer
 from bertie.train.instances import split_rows
+from bertie.train.task_evaluation import TaskEvaluation
 
 Policy = Literal["refuse", "skip"]
-REMEMBERED = 200_000  # examples that are kept once they are read
+REMEMBERED = 100_000  # examples that are kept once they are read
+
+PARTICULAR = re.compile(r"'[^']*'|\"[^\"]*\"|-?\d[\d,.]*")
+
+Seen = Callable[[int, Example | None], None]  # number of the row; None where it cannot be used
+
+
+@dataclass(frozen=True)
+class Labelled:
+    """Rows, and which column plays which role."""
+
+    rows: Rows
+    columns: Mapping[str, str]
+
+    def values(self, number: int) -> tuple[Values, str]:
+        """By role, and where they stand; roles without a value are left out."""
+        row = self.rows.row(number)
+        given = {role: row.values.get(column) for role, column in self.columns.items()}
+        return {role: value for role, value in given.items() if value is not None}, row.where
 
 
 class Examples:
-    """Numbered examples of one task. `columns` says which column plays which role."""
-
-    shuffled = True
-    longest = 0  # steps are counted in rows, so that lengths need not be known
+    """Numbered examples of one task. `seen` is told of every row when it is read for the first time."""
 
     def __init__(
-        self, task: Task, rows: Rows, columns: Mapping[str, str], tokenizer: Tokenizer, length: int, policy: Policy
+        self, task: Task, data: Labelled, tokenizer: Tokenizer, length: int, policy: Policy, seen: Seen | None = None
     ):
-        self.task, self.rows, self.columns = task, rows, columns
-        self.tokenizer, self.length, self.policy = tokenizer, length, policy
+        self.task, self.data, self.tokenizer, self.length, self.policy = task, data, tokenizer, length, policy
         self.faults = Faults()
         self.num_cut: dict[int, int] = {}  # tokens, by row
         self.example = lru_cache(REMEMBERED)(self._example)
+        self._seen, self._known = seen, set[int]()
+
+    # What an epoch's plan asks of samples; steps are counted in rows, so that lengths need not be known.
+    shuffled, longest = True, 0
 
     @property
     def num_samples(self) -> int:
-        return self.rows.num_rows
-
-    def values(self, number: int) -> Values:
-        """By role; may raise InputError."""
-        row = self.rows.row(number)
-        return {role: row.values[column] for role, column in self.columns.items() if row.values.get(column) is not None}
+        return self.data.rows.num_rows
 
     def _example(self, number: int) -> Example | None:
         """None for a row that cannot be used."""
-        where = ""
         try:
-            row = self.rows.row(number)
-            where = row.where
-            values = {role: row.values[name] for role, name in self.columns.items() if row.values.get(name) is not None}
-            example = self.task.read(values, self.tokenizer, self.length)
+            example: Example | None = self._read(number)
         except InputError as error:
-            told = error if error.where else InputError(error.what, where=where, hint=error.hint)
             if self.policy == "refuse":
-                raise told from None
-            self.faults.add(getattr(error, "kind", error.what), str(told.where), told.what)
-            return None
-        if example.num_cut:
-            self.num_cut[number] = example.num_cut
+                raise
+            example = None
+            if number not in self._known:
+                self.faults.add(kind_of(error), str(error.where), error.what)
+        if number not in self._known:
+            self._known.add(number)
+            if example is not None and example.num_cut:
+                self.num_cut[number] = example.num_cut
+            if self._seen is not None:
+                self._seen(number, example)
         return example
+
+    def _read(self, number: int) -> Example:
+        values, where = self.data.values(number)
+        try:
+            return replace(self.task.read(values, self.tokenizer, self.length), values=values, where=where)
+        except InputError as error:
+            if isinstance(error, RowError):
+                raise
+            hint = error.hint or "mend the row, or pass over such rows with --skip-bad"
+            raise RowError(error.what, where=where, kind=kind_of(error), hint=hint) from None
 
     def all(self) -> list[Example]:
         """Those that can be used, in their order."""
-        read = (self.example(number) for number in range(self.rows.num_rows))
-        return [example for example in read if example is not None]
+        return [example for example in map(self.example, range(self.num_samples)) if example is not None]
+
+
+def kind_of(error: InputError) -> str:
+    """The same phrase for the same mistake: what is quoted in it, and numbers, differ from row to row."""
+    return error.kind if isinstance(error, RowError) else PARTICULAR.sub("...", error.what)
 
 
 class RowCourse:
@@ -84,3 +111,31 @@ class RowCourse:
 
     def after(self, place: Place) -> Place:
         return place._replace(position=place.position + 1)
+
+
+@dataclass(frozen=True)
+class TaskData:
+    """What a run asks of its data."""
+
+    course: RowCourse
+    examples: Examples
+    evaluation: TaskEvaluation | None
+    micro_tokens: int
+    card: Mapping[str, Any] = field(default_factory=dict)
+    notes: Sequence[str] = ()
+    rank: int = 0
+    num_ranks: int = 1
+
+    @property
+    def beginning(self) -> Place:
+        return self.course.enter(None, 0.0)
+
+    def instances(self, place: Place) -> list[Batch]:
+        """Where no row of a step can be used, those of the next one stand in for them."""
+        for position in range(place.position, place.position + self.examples.num_samples + 1):
+            keys = self.course.plan.batch(position)[self.rank :: self.num_ranks]
+            read = (self.examples.example(number) for _, number in keys)
+            samples = [sample for example in read if example is not None for sample in example.samples]
+            if samples:
+                return split_rows(samples, self.micro_tokens)
+        raise InputError("no row can be used", where=self.examples.data.rows.name)

@@ -1,20 +1,24 @@
-"""Held-out examples of a task enter, figures leave: the task's metrics and its loss, beside the majority's."""
+"""Held-out examples of a task enter, figures leave: the task's metrics and its loss."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import torch
 
 from bertie.models.answering_rows import BATCH_TOKENS, outputs_of
 from bertie.models.model import Model
 from bertie.models.recipe import Recipe
-from bertie.tasks.task import Example, Task
+from bertie.tasks.task import Answer, Example, Task
 from bertie.train.instances import split_rows
 from bertie.train.loop import total
 
 
 class TaskEvaluation:
-    def __init__(self, task: Task, examples: Sequence[Example]):
-        self.task, self.examples = task, examples
+    """`baseline` is what the task's main figure would be if the model had learned nothing but frequencies."""
+
+    keeps_best = True
+
+    def __init__(self, task: Task, examples: Sequence[Example], baseline: float | None = None):
+        self.task, self.examples, self.baseline = task, examples, baseline
         self.batches = split_rows([sample for one in examples for sample in one.samples], BATCH_TOKENS)
 
     def __call__(self, model: Model) -> dict[str, float]:
@@ -23,20 +27,22 @@ class TaskEvaluation:
         with torch.inference_mode():
             report = total([model.loss(batch) for batch in self.batches])
         model.train(was_training)
-        outputs = outputs_of(model, self.task, self.examples)
-        answers = [self.task.answer(example, one) for example, one in zip(self.examples, outputs, strict=True)]
-        return {"loss": float(report.loss()), **self.task.score(answers, [example.gold for example in self.examples])}
+        scores = self.task.score(self.answers(model), [example.gold for example in self.examples])
+        return {"loss": float(report.loss()), **scores}
 
-    def rank(self, figures: dict[str, float]) -> float:
-        """Lower is better."""
+    def answers(self, model: Model) -> list[Answer]:
+        outputs = outputs_of(model, self.task, self.examples)
+        return [self.task.answer(example, one) for example, one in zip(self.examples, outputs, strict=True)]
+
+    def rank(self, figures: Mapping[str, float]) -> float:
         return -figures[self.task.main]
 
-    def tune(self, model: Model) -> Recipe:
-        """The recipe with the task as it is best on these examples; from now on that is what is measured."""
+    def warning(self, figures: Mapping[str, float]) -> str | None:
+        if self.baseline is None or figures[self.task.main] > self.baseline:
+            return None
+        return f"not better than answering by frequency alone ({self.task.main} {self.baseline:.4f})"
+
+    def tuned(self, model: Model) -> Recipe:
         self.task = self.task.tuned(self.examples, outputs_of(model, self.task, self.examples))
         others = [one for one in model.recipe.objectives if one.kind != self.task.kind]
         return model.recipe.replace(objectives=(*others, self.task))
-
-    @staticmethod
-    def beats_baseline(figures: dict[str, float]) -> bool:
-        return True

@@ -1,0 +1,56 @@
+"""One fine-tuning with several seeds: summaries of runs enter, their mean and deviation leave, and the best model."""
+
+import json
+import math
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from statistics import mean, stdev
+from typing import Any
+
+from bertie.data.manifest import write_whole
+from bertie.train.run_folder import MODEL, SUMMARY
+
+Summaries = Mapping[int, Mapping[str, Any]]  # by seed
+
+
+def seed_folder(out: Path, seed: int) -> Path:
+    return out / f"seed-{seed}"
+
+
+def spread(summaries: Summaries) -> dict[str, dict[str, float]]:
+    """Of every figure: its mean, and its deviation from seed to seed where there are two."""
+    measured = [summary["evaluation"] for summary in summaries.values() if summary["evaluation"]]
+    names = [name for name, value in (measured[0] if measured else {}).items() if isinstance(value, int | float)]
+    columns = {name: [float(one[name]) for one in measured] for name in names}
+    return {
+        name: {"mean": mean(values), "deviation": stdev(values) if len(values) > 1 else math.nan}
+        for name, values in columns.items()
+    }
+
+
+def best_seed(summaries: Summaries, main: str) -> int:
+    """The one with the highest main figure; the first where nothing was measured."""
+    return max(summaries, key=lambda seed: (summaries[seed]["evaluation"] or {}).get(main, -math.inf))
+
+
+def keep_best(out: Path, summaries: Summaries, main: str) -> dict[str, Any]:
+    """OUT/model is a copy of the best seed's, OUT/summary.json says how all did."""
+    best = best_seed(summaries, main)
+    told = {
+        **summaries[best],
+        "best_seed": best,
+        "seeds": {str(seed): summary["evaluation"] for seed, summary in summaries.items()},
+        "spread": spread(summaries),
+    }
+    part = out / f".{MODEL}.part"
+    for old in (part, out / MODEL):
+        shutil.rmtree(old, ignore_errors=True)
+    shutil.copytree(seed_folder(out, best) / MODEL, part)
+    part.rename(out / MODEL)
+    write_whole(out / SUMMARY, (json.dumps(told, indent=1) + "\n").encode())
+    return told
+
+
+def seeds_from(first: int, count: int) -> Sequence[int]:
+    return range(first, first + count)
