@@ -17,6 +17,7 @@ from bertie.train.task_evaluation import TaskEvaluation
 def evaluate(
     folder: str = typer.Argument(help="A folder that bertie finetune made."),
     data: list[str] = typer.Option(help="A file of labelled rows; may be given several times."),
+    task: str | None = typer.Option(None, help="Which one, where the folder was trained for several."),
     column: list[str] = typer.Option([], help="Which column plays which role, like text=review."),
     length: int | None = typer.Option(None, min=8, help="Tokens of a row; as in training by default."),
     skip: bool = typer.Option(False, "--skip-bad", help="Pass over rows that cannot be used, and count them."),
@@ -25,19 +26,19 @@ def evaluate(
 ) -> None:
     """Measure a task model on labelled rows."""
     pretrained = load(folder)
-    task = task_of(pretrained, folder)
+    chosen = task_of(pretrained, folder, task)
     rows = length_of(pretrained, length)
     tokenizer = check_length(pretrained, rows)
-    labelled = open_labelled(task, data, column_names(column))
-    examples = Examples(task, labelled, tokenizer, rows, "skip" if skip else "refuse")
+    labelled = open_labelled(chosen, data, column_names(column))
+    examples = Examples(chosen, labelled, tokenizer, rows, "skip" if skip else "refuse")
     read = examples.all()
     tell_cuts(len(examples.num_cut), sum(examples.num_cut.values()), rows)
     if examples.faults.num_faults:
         say(str(examples.faults))
     if not read:
         raise InputError("no row can be used", where=labelled.rows.name)
-    answers = TaskEvaluation(task, read).answers(pretrained.model)
-    scores = task.score(answers, [example.gold for example in read])
+    answers = TaskEvaluation(chosen, read).answers(pretrained.model)
+    scores = chosen.score(answers, [example.gold for example in read])
     if as_json:
         typer.echo(json.dumps(scores))
     else:

@@ -1,7 +1,7 @@
 """`bertie finetune`: a model and labelled rows enter, a run folder with a task model leaves. The same command goes on."""
 
+from collections.abc import Mapping, Sequence
 from contextlib import closing, nullcontext
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -10,29 +10,17 @@ import typer
 from bertie.cli.choices import check
 from bertie.cli.run_line import Record, RunLine, figures_told
 from bertie.cli.task_request import LENGTH, TASK_LENGTHS, TASKS, column_names, new_task, open_labelled, say
+from bertie.errors import SpecError
 from bertie.models.pretrained import Pretrained, load
-from bertie.tasks.task import Task
 from bertie.train.distribution import Ranks, joined
-from bertie.train.finetuning import FinetuneOptions, fit, fitting_rows
+from bertie.train.finetuning import FinetuneOptions, Job, fit, fitting_rows
 from bertie.train.finetuning import finetune as run_finetuning
 from bertie.train.precision import CHOICES, choose_precision
 from bertie.train.run_folder import is_finished
 from bertie.train.seeds import keep_best, seed_folder, seeds_from
 from bertie.train.stopping import Stopped
-from bertie.train.task_data import Labelled, Policy
+from bertie.train.task_data import Policy
 from bertie.train.tensorboard import TensorBoard
-
-
-@dataclass(frozen=True)
-class Work:
-    """What all seeds have in common."""
-
-    task: Task
-    train: Labelled
-    dev: Labelled | None
-    base: str
-    policy: Policy
-    tensorboard: bool
 
 
 def finetune(
@@ -41,6 +29,9 @@ def finetune(
     train: list[str] = typer.Option(help="A file of labelled rows; may be given several times."),
     dev: list[str] = typer.Option([], help="Rows to be measured on; the best model on them is kept."),
     out: Path = typer.Option(help="The run folder; an unfinished run in it goes on."),
+    also: list[str] = typer.Option(
+        [], help="Another task on the same encoder, as TASK:TRAIN or TASK:TRAIN:DEV; may be given several times."
+    ),
     column: list[str] = typer.Option([], help="Which column plays which role, like text=review."),
     multi: bool = typer.Option(False, "--multi", help="classify: any number of labels a text, separated by commas."),
     aspect: list[str] = typer.Option([], help="aspects: a column of labels; give it once for each."),
@@ -69,45 +60,72 @@ def finetune(
 
     Ctrl-C saves and leaves; the same command goes on, and ends in the same weights as if it had never been stopped.
     """
-    check("task", task, TASKS)
     check("precision", precision, CHOICES)
-    named, pair, policy = column_names(column), task == "pair", "skip" if skip else "refuse"
+    policy: Policy = "skip" if skip else "refuse"
     own = {"multi": multi, "crf": crf, "aspect": aspect, "chinese": chinese, "stride": stride}
-    wanted = new_task(task, {**own, "longest_answer": longest_answer})
-    learned = open_labelled(wanted, train, named, pair=pair)
-    measured = open_labelled(wanted, dev, named, pair=pair) if dev else None
-    fitted = fit(wanted, learned, policy)  # type: ignore[arg-type]
-    if (looked := len(fitting_rows(learned))) < learned.rows.num_rows:
-        say(f"labels are those of {looked:,} of {learned.rows.num_rows:,} rows, spread evenly")
+    own["longest_answer"] = longest_answer
+    jobs = [new_job(task, train, dev, policy, own, column_names(column))]
+    jobs += [new_job(*split_also(words), policy) for words in also]
     chosen, why = choose_precision(precision)
     say(f"computing in {chosen}: {why}")
     regular = {"eval_every": eval_every, "save_every": save_every, "patience": patience}
     fields = {
-        "length": length or TASK_LENGTHS.get(task, LENGTH),
+        "length": length or max(TASK_LENGTHS.get(job.task.kind, LENGTH) for job in jobs),
         "precision": chosen,
         "adamw": {"kind": "adamw", "rate": lr, "decay": weight_decay},
         "schedule": {"kind": "linear", "warmup": warmup},
         **{name: value for name, value in regular.items() if value is not None},
     }
-    work = Work(fitted, learned, measured, base, policy, tensorboard)  # type: ignore[arg-type]
+    num_rows = [job.train.rows.num_rows for job in jobs]
     with joined() as ranks:
         summaries: dict[int, dict[str, Any]] = {}
         for number in seeds_from(seed, seeds):
-            options = FinetuneOptions.of_epochs(learned.rows.num_rows, epochs, batch, {**fields, "seed": number})
+            options = FinetuneOptions.of_epochs(num_rows, epochs, batch, {**fields, "seed": number})
             folder = out if seeds == 1 else seed_folder(out, number)
-            summaries[number] = train_one(folder, work, load(base), options, ranks)
+            board = TensorBoard(folder) if tensorboard and ranks.leads else None
+            summaries[number] = train_one(folder, load(base), jobs, options, policy, ranks, board)
             if ranks.leads:
                 tell_summary(folder, summaries[number])
         if seeds > 1 and ranks.leads:
-            tell_seeds(out, keep_best(out, summaries, fitted.main))
+            tell_seeds(out, keep_best(out, summaries))
+
+
+def new_job(
+    name: str,
+    train: Sequence[str],
+    dev: Sequence[str],
+    policy: Policy,
+    own: Mapping[str, Any] | None = None,
+    columns: Mapping[str, str] | None = None,
+) -> Job:
+    check("task", name, TASKS)
+    wanted = new_task(name, own or {})
+    learned = open_labelled(wanted, train, columns or {})
+    measured = open_labelled(wanted, dev, columns or {}) if dev else None
+    if (looked := len(fitting_rows(learned))) < learned.rows.num_rows:
+        say(f"labels are those of {looked:,} of {learned.rows.num_rows:,} rows, spread evenly")
+    return Job(fit(wanted, learned, policy), learned, measured)
+
+
+def split_also(words: str) -> tuple[str, list[str], list[str]]:
+    """TASK:TRAIN or TASK:TRAIN:DEV"""
+    name, *files = words.split(":")
+    if len(files) not in (1, 2) or not all(files):
+        raise SpecError(f"--also {words!r} is not of the form TASK:TRAIN:DEV", hint="like --also tag:train.conll:dev.conll")
+    return name, files[:1], files[1:]
 
 
 def train_one(
-    folder: Path, work: Work, pretrained: Pretrained, options: FinetuneOptions, ranks: Ranks
+    folder: Path,
+    pretrained: Pretrained,
+    jobs: Sequence[Job],
+    options: FinetuneOptions,
+    policy: Policy,
+    ranks: Ranks,
+    board: TensorBoard | None,
 ) -> dict[str, Any]:
     if ranks.leads and is_finished(folder):
         say(f"{folder} was finished before; nothing is trained")
-    board = TensorBoard(folder) if work.tensorboard else None
 
     def tell(record: Record) -> None:
         line.tell(record)
@@ -116,17 +134,7 @@ def train_one(
 
     try:
         with RunLine(shown=ranks.leads) as line, nullcontext() if board is None else closing(board):
-            return run_finetuning(
-                folder,
-                pretrained,
-                work.task,
-                work.train,
-                work.dev,
-                options,
-                policy=work.policy,
-                tell=tell,
-                ranks=ranks,
-            )
+            return run_finetuning(folder, pretrained, jobs, options, policy=policy, tell=tell, ranks=ranks)
     except Stopped as stopped:
         if ranks.leads:
             say(f"Stopped after {stopped.step:,} steps, all saved in {folder}; the same command goes on from there.")

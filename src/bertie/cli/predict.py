@@ -24,6 +24,7 @@ def predict(
     texts: list[str] = typer.Argument(None, help="A text, or the texts of a pair, instead of --input."),
     input: list[str] = typer.Option([], help="A file of rows; may be given several times."),
     output: Path | None = typer.Option(None, help="One JSON object a line; standard output by default."),
+    task: str | None = typer.Option(None, help="Which one, where the folder was trained for several."),
     column: list[str] = typer.Option([], help="Which column plays which role, like text=review."),
     length: int | None = typer.Option(None, min=8, help="Tokens of a row; as in training by default."),
 ) -> None:
@@ -34,23 +35,23 @@ def predict(
     if bool(texts) == bool(input):
         raise SpecError("there is nothing to answer" if not texts else "give texts or --input, not both")
     pretrained = load(folder)
-    task = task_of(pretrained, folder)
+    chosen = task_of(pretrained, folder, task)
     rows = length_of(pretrained, length)
     tokenizer = check_length(pretrained, rows)
     if texts:
-        example = task.read(values_on_the_line(task, texts), tokenizer, rows)
+        example = chosen.read(values_on_the_line(chosen, texts), tokenizer, rows)
         tell_cuts(int(example.num_cut > 0), example.num_cut, rows)
-        for _, answer in answers_of(pretrained.model, task, iter([example])):
+        for _, answer in answers_of(pretrained.model, chosen, iter([example])):
             typer.echo(json.dumps(answer, ensure_ascii=False))
         return
-    labelled = open_labelled(task, input, column_names(column), targets=False)
-    examples = Examples(task, labelled, tokenizer, rows, "refuse")
+    labelled = open_labelled(chosen, input, column_names(column), targets=False)
+    examples = Examples(chosen, labelled, tokenizer, rows, "refuse")
     errors = []
     with (
         opened(output) as file,
         progress_line("Answering", examples.num_samples, "rows", show=None if output else False) as advance,
     ):
-        for answer in answered(pretrained, task, examples):
+        for answer in answered(pretrained, chosen, examples):
             if "error" in answer:
                 errors.append(answer["error"])
             print(json.dumps(answer, ensure_ascii=False), file=file)

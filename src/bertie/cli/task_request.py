@@ -5,13 +5,14 @@ from pathlib import Path
 from typing import Any
 
 from bertie.cli.app import console
+from bertie.cli.choices import check
 from bertie.data.rows import Rows, guess_columns, open_rows
 from bertie.errors import CapabilityError, SpecError
 from bertie.models.pretrained import Pretrained
 from bertie.nn.crf import CRFSpec
 from bertie.tasks.answering import Answering
 from bertie.tasks.choosing import Choice, Rank
-from bertie.tasks.classification import Aspects, Classify, MultiLabel
+from bertie.tasks.classification import Aspects, Classify, MultiLabel, Pair
 from bertie.tasks.similarity import Similarity
 from bertie.tasks.tagging import Tagging
 from bertie.tasks.task import Task, Values
@@ -20,7 +21,7 @@ from bertie.train.task_data import Labelled
 TASKS: dict[str, type[Task]] = {
     "classify": Classify,
     "aspects": Aspects,
-    "pair": Classify,
+    "pair": Pair,
     "similarity": Similarity,
     "tag": Tagging,
     "answer": Answering,
@@ -62,7 +63,7 @@ def new_task(name: str, given: Mapping[str, Any]) -> Task:
 
 
 def open_labelled(
-    task: Task, paths: Sequence[str | Path], named: Mapping[str, str], *, pair: bool = False, targets: bool = True
+    task: Task, paths: Sequence[str | Path], named: Mapping[str, str], *, targets: bool = True
 ) -> Labelled:
     """What was guessed is told. Without `targets` rows need none."""
     rows = open_rows(paths)
@@ -70,7 +71,7 @@ def open_labelled(
         say(notice)
     if strange := next((role for role in named if role not in task.roles), None):
         raise SpecError(f"there is no role {strange!r} in this task", hint=f"it has {', '.join(task.roles)}")
-    wanted = {role: names for role, names in task.roles.items() if wants(task, role, rows, named, pair, targets)}
+    wanted = {role: names for role, names in task.roles.items() if wants(task, role, rows, named, targets)}
     guess = guess_columns(rows, wanted, named)
     for reason in guess.reasons:
         say(reason)
@@ -83,14 +84,14 @@ def open_labelled(
     return Labelled(rows, columns)
 
 
-def wants(task: Task, role: str, rows: Rows, named: Mapping[str, str], pair: bool, targets: bool) -> bool:
+def wants(task: Task, role: str, rows: Rows, named: Mapping[str, str], targets: bool) -> bool:
     if role in named:
         return True
     if role in task.targets:
         return targets
     if role in task.optional:
         usual = {name.lower() for name in task.roles[role]}
-        return (role == "other" and pair) or any(column.lower() in usual for column in rows.columns)
+        return any(column.lower() in usual for column in rows.columns)
     return True
 
 
@@ -117,12 +118,16 @@ def column_names(words: Sequence[str]) -> dict[str, str]:
     return named
 
 
-def task_of(pretrained: Pretrained, where: str) -> Task:
-    """The task that a folder was trained for."""
-    task = next((one for one in pretrained.recipe.objectives if isinstance(one, Task)), None)
-    if task is None:
+def task_of(pretrained: Pretrained, where: str, name: str | None = None) -> Task:
+    """The task that a folder was trained for, or the named one of several."""
+    tasks = {one.kind: one for one in pretrained.recipe.objectives if isinstance(one, Task)}
+    if not tasks:
         raise CapabilityError("was not trained for a task", where=where, hint="train it with bertie finetune")
-    return task
+    if name is not None:
+        check("task", name, tasks)
+    elif len(tasks) > 1:
+        raise SpecError("was trained for several tasks", where=where, hint=f"choose one with --task: {', '.join(tasks)}")
+    return tasks[name] if name is not None else next(iter(tasks.values()))
 
 
 def length_of(pretrained: Pretrained, given: int | None) -> int:

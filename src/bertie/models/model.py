@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from bertie.batch import Batch
 from bertie.models.recipe import Recipe
 from bertie.nn.encoder import Encoded, Encoder
-from bertie.objectives.objective import Vocabulary, fields_looked_at, places_in
+from bertie.objectives.objective import Objective, Vocabulary, fields_looked_at, places_in
 from bertie.objectives.report import LossReport
 from bertie.spec import Spec
 
@@ -36,13 +36,28 @@ class Model(nn.Module):
 
     def loss(self, batch: Batch) -> LossReport:
         """All objectives' losses and metrics; the encoder runs once where they look at the same batch."""
-        looks_at = fields_looked_at(self.recipe.objectives)
-        wanted = None if looks_at is None else places_in(looks_at, batch)
-        encoder = cast(Encoder, SharedPass(self.encoder, batch, wanted))
+        encoder = self._shared_pass(batch)
         report = LossReport()
-        for objective in self.recipe.objectives:
+        for objective in self.objectives_of(batch):
             report = report + objective.loss(self.heads[objective.kind], encoder, batch)
         return report
+
+    def log_shares(self, batch: Batch) -> list[Tensor]:
+        """Of all objectives."""
+        encoder = self._shared_pass(batch)
+        shares: list[Tensor] = []
+        for objective in self.objectives_of(batch):
+            shares += objective.log_shares(self.heads[objective.kind], encoder, batch)
+        return shares
+
+    def objectives_of(self, batch: Batch) -> list[Objective]:
+        """Those that a batch is meant for."""
+        return [objective for objective in self.recipe.objectives if objective.takes(batch)]
+
+    def _shared_pass(self, batch: Batch) -> Encoder:
+        looks_at = fields_looked_at(self.objectives_of(batch))
+        wanted = None if looks_at is None else places_in(looks_at, batch)
+        return cast(Encoder, SharedPass(self.encoder, batch, wanted))
 
     def auxiliary_loss(self) -> Tensor | None:
         """What parts themselves ask to be made small, e.g. learned spans."""

@@ -14,7 +14,7 @@ from bertie.objectives.sentence_order import SentenceOrder
 from bertie.objectives.span_boundary import SpanBoundary
 from bertie.tasks.answering import Answering
 from bertie.tasks.choosing import Choice, Rank
-from bertie.tasks.classification import Aspects, Classify, MultiLabel
+from bertie.tasks.classification import Aspects, Classify, MultiLabel, Pair
 from bertie.tasks.similarity import Similarity
 from bertie.tasks.tagging import Tagging
 from bertie.spec import Spec
@@ -29,6 +29,7 @@ AnyObjective = Annotated[
     | ReplacedTokens
     | Distillation
     | Classify
+    | Pair
     | MultiLabel
     | Aspects
     | Similarity

@@ -15,21 +15,22 @@ from bertie.nn.encoder import Encoder, EncoderSpec
 from bertie.nn.feed_forward import ACTIVATIONS, ActivationName
 from bertie.nn.initial import initialised
 from bertie.nn.native.cross_entropy import linear_cross_entropy
+from bertie.nn.pooling import first_token, last_token, mean_token
 from bertie.spec import Spec
 
 TOKEN_TABLE = "embeddings.tables.tokens.weight"
 
 
 class Transform(nn.Module):
-    """norm(activation(W x)): what stands between the last state and the vocabulary."""
+    """norm(activation(W x)): what stands between the last state and the output. There may be no norm."""
 
     def __init__(
-        self, width: int, inner: int, activation: Callable[[Tensor], Tensor], norm_eps: float, bias: bool = True
+        self, width: int, inner: int, activation: Callable[[Tensor], Tensor], norm_eps: float | None, bias: bool = True
     ):
         super().__init__()
         self.dense = nn.Linear(width, inner, bias=bias)
         self.activation = activation
-        self.norm = nn.LayerNorm(inner, eps=norm_eps, bias=bias)
+        self.norm = nn.Identity() if norm_eps is None else nn.LayerNorm(inner, eps=norm_eps, bias=bias)
 
     def forward(self, states: Tensor) -> Tensor:
         return self.norm(self.activation(self.dense(states)))
@@ -124,27 +125,48 @@ class Classifier(nn.Module):
 
 
 class SequenceHead(nn.Module):
-    """A row's pooled state, then one number a class. `dense` stands for the pooler that an encoder does not have."""
+    """One state a row, then one number a class. `transform` stands for the pooler that an encoder does not have."""
 
-    def __init__(self, output: nn.Linear, dropout: float, dense: nn.Linear | None, activation: Callable[[Tensor], Tensor]):
+    def __init__(
+        self, output: nn.Linear, dropout: float, state: Callable[[Ragged], Tensor], transform: Transform | None
+    ):
         super().__init__()
-        self.dense, self.activation, self.output = dense, activation, output
+        self.state, self.transform, self.output = state, transform, output
         self.dropout = Dropout(dropout)
 
     def forward(self, encoder: Encoder, states: Ragged) -> Tensor:
         """[B, classes]"""
-        pooled = self.dropout(encoder.pool(states))
-        if self.dense is not None:
-            pooled = self.dropout(self.activation(self.dense(pooled)))
+        pooled = self.state(states)
+        if encoder.pooler is not None:
+            pooled = encoder.pooler(pooled)
+        pooled = self.dropout(pooled)
+        if self.transform is not None:
+            pooled = self.dropout(self.transform(pooled))
         return self.output(pooled)
+
+
+RowState = Literal["first", "last", "mean"]
+ROW_STATES: dict[RowState, Callable[[Ragged], Tensor]] = {
+    "first": first_token,
+    "last": last_token,
+    "mean": mean_token,
+}
 
 
 class SequenceHeadSpec(Spec):
     kind: Literal["sequence"] = "sequence"
+    tokens: RowState = "first"  # whose state speaks for the row
     dropout: float = Field(default=0.1, ge=0, lt=1)
-    activation: ActivationName = "tanh"  # of the dense layer, where the encoder has no pooler
+    transform: bool = True  # a layer before the output; like what follows it is left out where the encoder has a pooler
+    activation: ActivationName = "tanh"
+    norm_eps: float | None = Field(default=None, gt=0)  # None: no norm
+    bias: bool = True  # of the layer and its norm
 
     def build(self, encoder: EncoderSpec, num_outputs: int) -> SequenceHead:
-        dense = nn.Linear(encoder.width, encoder.width) if encoder.pooler is None else None
-        head = SequenceHead(nn.Linear(encoder.width, num_outputs), self.dropout, dense, ACTIVATIONS[self.activation])
+        transform = None
+        if self.transform and encoder.pooler is None:
+            activation = ACTIVATIONS[self.activation]
+            transform = Transform(encoder.width, encoder.width, activation, self.norm_eps, self.bias)
+        output = nn.Linear(encoder.width, num_outputs)
+        head = SequenceHead(output, self.dropout, ROW_STATES[self.tokens], transform)
         return initialised(head, encoder.initial_std)

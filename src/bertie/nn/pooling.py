@@ -32,11 +32,19 @@ class FirstDenseSpec(Spec):
 
 
 def first_token(states: Ragged) -> Tensor:
+    return _token_at(states, states.starts)
+
+
+def last_token(states: Ragged) -> Tensor:
+    return _token_at(states, states.starts + states.lengths - 1)
+
+
+def _token_at(states: Ragged, places: Tensor) -> Tensor:
     if states.lengths.all():
-        return states.values[states.starts]
-    first = mean_token(states)  # zeros for rows without tokens
-    first[states.lengths > 0] = states.values[states.starts[states.lengths > 0]]
-    return first
+        return states.values[places]
+    found = mean_token(states)  # zeros for rows without tokens
+    found[states.lengths > 0] = states.values[places[states.lengths > 0]]
+    return found
 
 
 def mean_token(states: Ragged) -> Tensor:

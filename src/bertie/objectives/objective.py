@@ -17,6 +17,7 @@ from bertie.objectives.report import LossReport
 from bertie.spec import Spec
 
 FIRST = "first"  # the first token of each row
+MARK = "only."  # begins the name of a field that says which objective alone a batch is for
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,11 @@ class Objective(Spec):
         """Numpy; what to predict is added as named fields."""
         return sample
 
+    def takes(self, batch: Batch) -> bool:
+        """A batch is for all objectives, but where it is marked for one of them."""
+        marks = [name for name in batch.fields if name.startswith(MARK)]
+        return not marks or MARK + self.kind in marks
+
     def build(self, encoder: Any, vocabulary: Vocabulary) -> nn.Module:
         """What it owns: a head, a generator, a decoder, a teacher. `encoder` is the encoder's spec."""
         raise NotImplementedError
@@ -50,6 +56,16 @@ class Objective(Spec):
 
     def loss(self, owned: nn.Module, encoder: Encoder, batch: Batch) -> LossReport:
         raise NotImplementedError
+
+    def log_shares(self, owned: nn.Module, encoder: Encoder, batch: Batch) -> list[Tensor]:
+        """[N, K] each: the log-probabilities of the K values that each of N predictions could have; no target is read.
+        Left out where predictions are no choice."""
+        raise NotImplementedError
+
+
+def mark(batch: Batch, objective: Objective) -> Batch:
+    """The batch, for this objective alone."""
+    return batch.with_fields({MARK + objective.kind: torch.ones(1)})
 
 
 def fields_looked_at(objectives: Iterable[Objective]) -> tuple[str, ...] | None:

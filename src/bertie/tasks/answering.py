@@ -73,6 +73,9 @@ class Answering(Task):
         ]
         return LossReport({"answer": Figure.over((losses[0] + losses[1]) / 2)})
 
+    def log_shares(self, owned: nn.Module, encoder: Encoder, batch: Batch) -> list[Tensor]:
+        return [F.log_softmax(logits, -1) for logits in self._logits(owned, encoder, batch)]
+
     def counts(self, batch: Batch) -> Mapping[str, int]:
         return {"answer": len(batch.tensor("begin"))}
 

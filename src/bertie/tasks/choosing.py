@@ -17,7 +17,7 @@ from bertie.nn.encoder import Encoder, EncoderSpec
 from bertie.nn.heads import SequenceHead, SequenceHeadSpec
 from bertie.objectives.objective import Vocabulary
 from bertie.objectives.report import Figure, LossReport
-from bertie.tasks.classification import OTHER, TEXT, Labelling, softmax
+from bertie.tasks.classification import OTHER, TEXT, Labelling, log_shares_of_two, softmax
 from bertie.tasks.metrics.ranking import ranking_scores
 from bertie.tasks.task import Answer, Example, Task, Values, encoded, text_of
 from bertie.text.tokenizer import Tokenizer
@@ -63,6 +63,9 @@ class Choice(Task):
         losses = F.cross_entropy(logits, targets, reduction="none")
         correct = (logits.detach().argmax(-1) == targets).float()
         return LossReport({"choice": Figure.over(losses)}, {"accuracy": Figure.over(correct)})
+
+    def log_shares(self, owned: nn.Module, encoder: Encoder, batch: Batch) -> list[Tensor]:
+        return [F.log_softmax(self._logits(owned, encoder, batch).pad(-torch.inf), -1)]
 
     def counts(self, batch: Batch) -> Mapping[str, int]:
         return {"choice": len(batch.tensor("label"))}
@@ -112,6 +115,9 @@ class Rank(Labelling):
         logits: Tensor = owned(encoder, encoder(batch).states).squeeze(-1)
         losses = F.binary_cross_entropy_with_logits(logits, batch.tensor("label"), reduction="none")
         return LossReport({"rank": Figure.over(losses)})
+
+    def log_shares(self, owned: nn.Module, encoder: Encoder, batch: Batch) -> list[Tensor]:
+        return [log_shares_of_two(owned(encoder, encoder(batch).states))]
 
     def counts(self, batch: Batch) -> Mapping[str, int]:
         return {"rank": len(batch.tensor("label"))}

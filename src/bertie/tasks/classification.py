@@ -8,7 +8,7 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 from pydantic import Field
-from torch import nn
+from torch import Tensor, nn
 
 from bertie.batch import Batch
 from bertie.errors import InputError
@@ -82,6 +82,9 @@ class Classify(Labelling):
         correct = (logits.detach().argmax(-1) == targets).float()
         return LossReport({"classify": Figure.over(losses)}, {"accuracy": Figure.over(correct)})
 
+    def log_shares(self, owned: nn.Module, encoder: Encoder, batch: Batch) -> list[Tensor]:
+        return [F.log_softmax(owned(encoder, encoder(batch).states), -1)]
+
     def counts(self, batch: Batch) -> Mapping[str, int]:
         return {"classify": len(batch.tensor("label"))}
 
@@ -93,6 +96,13 @@ class Classify(Labelling):
 
     def score(self, answers: Sequence[Answer], gold: Sequence[Any]) -> dict[str, float]:
         return one_label_scores(list(gold), [answer["label"] for answer in answers], self.labels)
+
+
+class Pair(Classify):
+    """One label for two texts: what the one is to the other."""
+
+    kind: Literal["pair"] = "pair"  # type: ignore[assignment]
+    optional: ClassVar[Sequence[str]] = ()
 
 
 class MultiLabel(Labelling):
@@ -129,6 +139,9 @@ class MultiLabel(Labelling):
         targets = batch.tensor("label").view_as(logits)
         losses = F.binary_cross_entropy_with_logits(logits, targets, reduction="none")
         return LossReport({"multi_label": Figure.over(losses)})
+
+    def log_shares(self, owned: nn.Module, encoder: Encoder, batch: Batch) -> list[Tensor]:
+        return [log_shares_of_two(owned(encoder, encoder(batch).states))]
 
     def counts(self, batch: Batch) -> Mapping[str, int]:
         return {"multi_label": batch.tensor("label").numel()}
@@ -185,6 +198,10 @@ class Aspects(Labelling):
         losses = [F.cross_entropy(part, targets[:, n], reduction="none") for n, part in enumerate(parts)]
         return LossReport({"aspects": Figure.over(torch.stack(losses))})
 
+    def log_shares(self, owned: nn.Module, encoder: Encoder, batch: Batch) -> list[Tensor]:
+        logits = owned(encoder, encoder(batch).states)
+        return [F.log_softmax(part, -1) for part in logits.split([*map(len, self.aspects.values())], -1)]
+
     def counts(self, batch: Batch) -> Mapping[str, int]:
         return {"aspects": batch.tensor("label").numel()}
 
@@ -224,6 +241,12 @@ def sorted_labels(labels: Iterable[str]) -> tuple[str, ...]:
 def softmax(logits: np.ndarray) -> np.ndarray:
     shares = np.exp(logits - logits.max())
     return shares / shares.sum()
+
+
+def log_shares_of_two(logits: Tensor) -> Tensor:
+    """[N, 2]: of yes and no, where one logit tells both."""
+    logits = logits.flatten()
+    return F.logsigmoid(torch.stack([logits, -logits], -1))
 
 
 def _known(label: str, labels: Sequence[str], aspect: str = "label") -> str:

@@ -28,6 +28,7 @@ from bertie.text.tag_schemes import SchemeName, guess_scheme, spans_of, transiti
 from bertie.text.tokenizer import Tokenizer
 
 MARKED, PLAIN = 1, 0  # the segment of a marked word, and of all others
+LEAST_SHARE = 1e-30  # of a tag that cannot be, so that its logarithm is a number
 
 
 class Tagger(nn.Module):
@@ -123,6 +124,14 @@ class Tagging(Task):
         else:
             losses = Figure(-owned.crf.log_likelihood(emissions, targets).sum(), torch.tensor(len(targets)))
         return LossReport({"tag": losses}, {"word_accuracy": Figure.over(correct)})
+
+    def log_shares(self, owned: nn.Module, encoder: Encoder, batch: Batch) -> list[Tensor]:
+        """Of each word, also where a CRF decides over whole sentences."""
+        assert isinstance(owned, Tagger)
+        emissions = self._emissions(owned, encoder, batch)
+        if owned.crf is None:
+            return [F.log_softmax(emissions.values, -1)]
+        return [owned.crf.marginals(emissions).values.clamp(min=LEAST_SHARE).log()]
 
     def counts(self, batch: Batch) -> Mapping[str, int]:
         return {"tag": len(batch.tensor("tags"))}

@@ -11,10 +11,10 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from torch import nn
 
-from bertie.batch import Batch, Sample
+from bertie.batch import Batch, Ragged, Sample
 from bertie.errors import InputError
 from bertie.nn.encoder import Encoder
-from bertie.objectives.objective import Objective
+from bertie.objectives.objective import Objective, places_in
 from bertie.text.tokenizer import Tokenizer
 
 Values = Mapping[str, Any]  # of one row, by role
@@ -43,8 +43,13 @@ class Task(Objective):
     main: ClassVar[str]  # the metric that says which of two models is better; more is better
 
     def fitted(self, rows: Iterable[Values]) -> Self:
-        """With what only the training data can tell, such as the labels."""
+        """With what only the training data can tell, such as the labels. Rows that `read` would refuse tell nothing
+        here; InputError where the rest is not enough to learn from."""
         return self
+
+    def summary(self) -> str:
+        """What the training data told, in one line; "" where that is nothing."""
+        return ""
 
     def read(self, values: Values, tokenizer: Tokenizer, length: int) -> Example:
         """Raises InputError where the row cannot be used."""
@@ -53,6 +58,11 @@ class Task(Objective):
     def outputs(self, owned: nn.Module, encoder: Encoder, batch: Batch) -> list[np.ndarray]:
         """What the model says of each sample."""
         raise NotImplementedError
+
+    def last_states(self, encoder: Encoder, batch: Batch) -> Ragged:
+        """Those that the task looks at; others may be 0."""
+        wanted = None if self.looks_at is None else places_in(self.looks_at, batch)
+        return encoder(batch, wanted=wanted).states
 
     def answer(self, example: Example, outputs: Sequence[np.ndarray]) -> Answer:
         """One a row, in the user's terms: labels, tags of words, spans of characters."""
@@ -80,14 +90,33 @@ class Task(Objective):
         return self
 
 
-def text_of(values: Values, role: str) -> str:
+def text_of(values: Values, role: str, name: str | None = None) -> str:
+    """`name` is what the user calls it, where that is not the role."""
     value = values.get(role)
-    if not isinstance(value, str) or not value.strip():
-        raise InputError(f"the {role} is empty")
+    if is_empty(value):
+        raise InputError(f"the {name or role} is empty")
+    if not isinstance(value, str):
+        raise InputError(f"the {name or role} is {type(value).__name__}, not a text")
     return value
 
 
-def encoded(tokenizer: Tokenizer, length: int, text: str, other: str | None = None) -> tuple[dict[str, np.ndarray], int]:
+def label_of(cell: Any, name: str = "label") -> str:
+    """A cell as a label: without white space around it, and 1.0 as 1, since tables make numbers of such labels."""
+    if is_empty(cell):
+        raise InputError(f"the {name} is empty")
+    if isinstance(cell, list | tuple | Mapping):
+        raise InputError(f"the {name} is {type(cell).__name__}, not one label")
+    return str(int(cell) if isinstance(cell, float) and cell.is_integer() else cell).strip()
+
+
+def is_empty(cell: Any) -> bool:
+    """Nothing, white space, or the number that tables have for nothing."""
+    return cell is None or (isinstance(cell, str) and not cell.strip()) or (isinstance(cell, float) and cell != cell)
+
+
+def encoded(
+    tokenizer: Tokenizer, length: int, text: str, other: str | None = None
+) -> tuple[dict[str, np.ndarray], int]:
     """The fields of a sample, and how many tokens were cut."""
     tokens = tokenizer.encode(text, other, max_length=length)
     return {"tokens": tokens.ids, "segments": tokens.segments}, tokens.num_truncated

@@ -4,8 +4,8 @@ It is a run like any other: exact resume, checkpoints, logs. What is new is the 
 the best of all that were measured on held-out rows.
 """
 
-import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,7 @@ from bertie.train.optimiser import AdamWSpec
 from bertie.train.options import MICRO_TOKENS
 from bertie.train.run import run_in
 from bertie.train.schedule import AnySchedule, Linear
+from bertie.train.several_tasks import SeveralTasks, steps_of
 from bertie.train.task_data import Examples, Labelled, Policy, RowCourse, Seen, TaskData
 from bertie.train.task_evaluation import TaskEvaluation
 
@@ -49,10 +50,14 @@ class FinetuneOptions(Spec):
     patience: int | None = Field(default=None, ge=1)
 
     @classmethod
-    def of_epochs(cls, num_rows: int, epochs: float, batch_rows: int, fields: Mapping[str, Any]) -> "FinetuneOptions":
-        """Measures and saves at the end of every epoch, where `fields` do not say otherwise."""
-        per_epoch = max(1, math.ceil(num_rows / batch_rows))
-        steps = max(1, round(epochs * num_rows / batch_rows))
+    def of_epochs(
+        cls, num_rows: Sequence[int], epochs: float, batch_rows: int, fields: Mapping[str, Any]
+    ) -> "FinetuneOptions":
+        """Of one or several tasks with so many rows. Measures and saves at the end of every epoch, where `fields` do not
+        say otherwise."""
+        per_epoch = sum(steps_of(count, batch_rows) for count in num_rows)
+        exact = num_rows[0] / batch_rows if len(num_rows) == 1 else per_epoch
+        steps = max(1, round(epochs * exact))
         regular = {"save_every": min(per_epoch, steps), "eval_every": min(per_epoch, steps)}
         budget = {"epochs": epochs, "batch_rows": batch_rows, "budget": Steps(steps=steps)}
         return cls.parse({**regular, **fields, **budget}, where="bertie finetune")
@@ -83,9 +88,29 @@ def fitting_rows(data: Labelled) -> range:
     return range(0, data.rows.num_rows, max(1, data.rows.num_rows // FITTED_ON))
 
 
-def task_model(pretrained: Pretrained, task: Task, seed: int) -> Model:
-    """The encoder as it was, and a new head for the task; heads of earlier training are left behind."""
-    return with_recipe(pretrained.model, pretrained.recipe.replace(objectives=(task,)), seed)
+@dataclass(frozen=True)
+class Job:
+    """A fitted task, the rows that teach it and those that it is measured on. `baseline` is what its main figure is by
+    frequency alone; `seen` is told of every training row that is read."""
+
+    task: Task
+    train: Labelled
+    dev: Labelled | None = None
+    baseline: float | None = None
+    seen: Seen | None = None
+
+    def facts(self) -> dict[str, Any]:
+        """What of it decides a run."""
+        parts = {"train": self.train, "dev": self.dev}
+        return {name: data and [data.rows.name, data.rows.num_rows, dict(data.columns)] for name, data in parts.items()}
+
+
+def task_model(pretrained: Pretrained, tasks: Sequence[Task], seed: int) -> Model:
+    """The encoder as it was, and a new head for each task; heads of earlier training are left behind."""
+    kinds = [task.kind for task in tasks]
+    if twice := next((kind for kind in kinds if kinds.count(kind) > 1), None):
+        raise SpecError(f"two tasks of the kind {twice} cannot share a model", hint="train them apart")
+    return with_recipe(pretrained.model, pretrained.recipe.replace(objectives=tuple(tasks)), seed)
 
 
 def check_length(pretrained: Pretrained, length: int) -> Tokenizer:
@@ -102,28 +127,35 @@ def check_length(pretrained: Pretrained, length: int) -> Tokenizer:
 def finetune(
     folder: str | Path,
     pretrained: Pretrained,
-    task: Task,
-    train: Labelled,
-    dev: Labelled | None,
+    jobs: Sequence[Job],
     options: FinetuneOptions,
     *,
     policy: Policy = "refuse",
-    baseline: float | None = None,
-    seen: Seen | None = None,
     config: str | None = None,
     tell: Callable[[dict[str, Any]], None] | None = None,
     ranks: Ranks = ALONE,
 ) -> dict[str, Any]:
-    """Trains the task on a model, or goes on; returns the summary. `task` is fitted. `baseline` is what its main figure
-    is by frequency alone, `seen` is told of every training row that is read."""
+    """Trains one task, or several on one encoder, or goes on; returns the summary."""
     tokenizer = check_length(pretrained, options.length)
-    model = task_model(pretrained, task, options.seed)
-    examples = Examples(task, train, tokenizer, options.length, policy, seen)
+    model = task_model(pretrained, [job.task for job in jobs], options.seed)
+    parts = [_data_of(job, tokenizer, options, policy, ranks) for job in jobs]
+    data = parts[0] if len(parts) == 1 else SeveralTasks(parts, options.batch_rows, options.seed)
+    resolved = {
+        "options": options.model_dump(mode="json"),
+        "recipe": model.recipe.model_dump(mode="json"),
+        "from": pretrained.digest,
+        "data": [job.facts() for job in jobs],
+    }
+    return run_in(Path(folder), model, data, tokenizer, options, resolved, config=config, tell=tell, ranks=ranks)
+
+
+def _data_of(job: Job, tokenizer: Tokenizer, options: FinetuneOptions, policy: Policy, ranks: Ranks) -> TaskData:
+    examples = Examples(job.task, job.train, tokenizer, options.length, policy, job.seen)
     evaluation = None
-    if dev is not None:
-        held = Examples(task, dev, tokenizer, options.length, policy)
-        evaluation = TaskEvaluation(task, held.all(), baseline)
-    data = TaskData(
+    if job.dev is not None:
+        held = Examples(job.task, job.dev, tokenizer, options.length, policy)
+        evaluation = TaskEvaluation(job.task, held.all(), job.baseline)
+    return TaskData(
         RowCourse(examples, options.batch_rows, options.seed),
         examples,
         evaluation,
@@ -132,11 +164,3 @@ def finetune(
         rank=ranks.rank,
         num_ranks=ranks.size,
     )
-    resolved = {
-        "options": options.model_dump(mode="json"),
-        "recipe": model.recipe.model_dump(mode="json"),
-        "from": pretrained.digest,
-        "train": [train.rows.name, train.rows.num_rows, dict(train.columns)],
-        "dev": None if dev is None else [dev.rows.name, dev.rows.num_rows, dict(dev.columns)],
-    }
-    return run_in(Path(folder), model, data, tokenizer, options, resolved, config=config, tell=tell, ranks=ranks)

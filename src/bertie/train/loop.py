@@ -19,6 +19,7 @@ from bertie.errors import UserError
 from bertie.memory import release_memory
 from bertie.models.model import Model
 from bertie.objectives.report import LossReport
+from bertie.train.adversarial import AnyAdversary, PlainStep, Replay
 from bertie.train.distribution import ALONE, Ranks
 from bertie.train.optimiser import AdamWSpec, clip_gradients, set_rate
 
@@ -63,6 +64,7 @@ def take_step(
     seed: int = 0,
     precision: Precision = "float32",
     ranks: Ranks = ALONE,
+    adversary: AnyAdversary | None = None,
 ) -> StepResult:
     """One step at a share of the learning rate. Where something is not finite, it is not taken."""
     model.train()
@@ -70,7 +72,7 @@ def take_step(
     set_rate(optimiser, rate)
     torch.manual_seed(step_seed(seed, step, ranks.rank))
     optimiser.zero_grad()
-    report = ranks.sum_report(accumulate(model, micros, precision, ranks))
+    report = ranks.sum_report(accumulate(model, micros, precision, ranks, adversary))
     refuse_not_finite(step, report)
     norm = float(clip_gradients(model, adamw.clip))
     if not math.isfinite(norm):
@@ -86,26 +88,41 @@ def count_tokens(micros: Micros) -> int:
     return sum(len(micro.tensor("tokens")) for micro in micros)
 
 
-def accumulate(model: Model, micros: Micros, precision: Precision = "float32", ranks: Ranks = ALONE) -> LossReport:
+def accumulate(
+    model: Model,
+    micros: Micros,
+    precision: Precision = "float32",
+    ranks: Ranks = ALONE,
+    adversary: AnyAdversary | None = None,
+) -> LossReport:
     """Adds the gradients of a whole step, those of all ranks, and returns the report of this rank."""
+    replays: list[Replay] = []
 
     def loss_of(micro: Batch) -> LossReport:
         with torch.autocast("cpu", DTYPES[precision], enabled=precision != "float32"):
             return model.loss(micro)
 
+    def plain_pass(micro: Batch) -> LossReport:
+        if adversary is None:
+            return loss_of(micro)
+        replays.append(Replay(model.encoder.embeddings, micro))
+        return replays[-1].run(loss_of)
+
     counts = known_counts(model, micros)
     # Who cannot tell the counts beforehand pays with memory: all graphs then live until the last count is known.
-    ahead = [loss_of(micro) for micro in micros] if counts is None else []
+    ahead = [plain_pass(micro) for micro in micros] if counts is None else []
     if counts is None:
         counts = {name: figure.count for name, figure in total(ahead).losses.items()}
     counts = ranks.sum_counts(counts)
     reports = []
     for number, micro in enumerate(micros):
-        report = ahead[number] if ahead else loss_of(micro)
+        report = ahead[number] if ahead else plain_pass(micro)
         loss = report.loss(counts)
         auxiliary = model.auxiliary_loss() if number == len(micros) - 1 else None  # once a step
         (loss if auxiliary is None else loss + auxiliary / ranks.size).backward()
         reports.append(report.detached())
+    if adversary is not None:
+        reports += adversary.learn(PlainStep(model, replays, loss_of, counts, ranks))
     ranks.sum_gradients(model)
     return total(reports)
 
@@ -113,13 +130,12 @@ def accumulate(model: Model, micros: Micros, precision: Precision = "float32", r
 def known_counts(model: Model, micros: Micros) -> Mapping[str, Tensor] | None:
     """The counts of a step's losses, where every objective has `counts(batch)`. None where one does not, and for a
     single micro-batch, whose own counts are all."""
-    askable = [getattr(objective, "counts", None) for objective in model.recipe.objectives]
-    if len(micros) < 2 or not all(askable):
+    if len(micros) < 2 or not all(hasattr(objective, "counts") for objective in model.recipe.objectives):
         return None
     counts: dict[str, int] = {}
     for micro in micros:
-        for ask in askable:
-            for name, count in ask(micro).items():  # type: ignore[misc]
+        for objective in model.objectives_of(micro):
+            for name, count in objective.counts(micro).items():  # type: ignore[attr-defined]
                 counts[name] = counts.get(name, 0) + count
     return {name: torch.tensor(count) for name, count in counts.items()}
 

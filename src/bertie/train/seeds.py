@@ -29,14 +29,14 @@ def spread(summaries: Summaries) -> dict[str, dict[str, float]]:
     }
 
 
-def best_seed(summaries: Summaries, main: str) -> int:
-    """The one with the highest main figure; the first where nothing was measured."""
-    return max(summaries, key=lambda seed: (summaries[seed]["evaluation"] or {}).get(main, -math.inf))
+def best_seed(summaries: Summaries) -> int:
+    """The one with the lowest rank; the first where nothing was measured."""
+    return min(summaries, key=lambda seed: (summaries[seed]["best"] or {}).get("rank", math.inf))
 
 
-def keep_best(out: Path, summaries: Summaries, main: str) -> dict[str, Any]:
+def keep_best(out: Path, summaries: Summaries) -> dict[str, Any]:
     """OUT/model is a copy of the best seed's, OUT/summary.json says how all did."""
-    best = best_seed(summaries, main)
+    best = best_seed(summaries)
     told = {
         **summaries[best],
         "best_seed": best,

@@ -77,7 +77,12 @@ def f1(gold: Labels, predicted: Labels, positive: Any | None = None) -> float:
 
 def matthews(gold: Labels, predicted: Labels) -> float:
     """The correlation of two labellings, for any number of labels. Gorodkin, 2004."""
-    counts = confusion(gold, predicted).astype(np.float64)
+    return matthews_of(confusion(gold, predicted))
+
+
+def matthews_of(counts: np.ndarray) -> float:
+    """From [K, K] counts as `confusion` gives them."""
+    counts = counts.astype(np.float64)
     total, by_gold, by_predicted = counts.sum(), counts.sum(1), counts.sum(0)
     covariance = np.trace(counts) * total - by_gold @ by_predicted
     spread = (total**2 - by_gold @ by_gold) * (total**2 - by_predicted @ by_predicted)

@@ -1,0 +1,105 @@
+"""bertie fine-tunes: a model folder, a head and rows enter with each request, seconds leave.
+
+A turn reads its rows from the file and tokenises them, as the first epoch of `bertie finetune` does.
+"""
+
+import os
+import time
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache
+from importlib.metadata import version
+from itertools import islice
+
+import numpy as np
+import torch
+
+import bertie
+from benchmarks.contenders.protocol import Answer, answer_requests
+from bertie.batch import Sample
+from bertie.data.rows import open_rows
+from bertie.models.model import Model
+from bertie.models.variant import with_recipe
+from bertie.tasks.answering import Answering
+from bertie.tasks.classification import Classify
+from bertie.tasks.tagging import Tagging
+from bertie.tasks.task import Task
+from bertie.text.tokenizer import Tokenizer
+from bertie.train.finetune_data import MICRO_TOKENS
+from bertie.train.instances import split_rows
+from bertie.train.loop import take_step
+from bertie.train.optimiser import AdamWSpec
+from bertie.train.task_data import Examples
+
+ADAMW = AdamWSpec(rate=5e-5)
+COLUMNS = {
+    "classify": {"text": "text", "label": "label"},
+    "tag": {"words": "words", "tags": "tags"},
+    "answer": {"question": "question", "passage": "context", "answers": "answers"},
+}
+
+
+def task_of(name: str, labels: Sequence[str]) -> Task:
+    tasks: dict[str, Callable[[], Task]] = {
+        "classify": lambda: Classify(labels=tuple(labels)),
+        "tag": lambda: Tagging(tags=tuple(labels)),
+        "answer": Answering,
+    }
+    return tasks[name]()
+
+
+@cache
+def opened(name: str, labels: tuple[str, ...], folder: str, head: str) -> tuple[Model, torch.optim.Optimizer, Tokenizer]:
+    pretrained, task = bertie.load(folder), task_of(name, labels)
+    assert pretrained.tokenizer is not None
+    model = with_recipe(pretrained.model, pretrained.recipe.replace(objectives=(task,)), seed=0)
+    output = model.get_submodule(f"heads.{task.kind}.output")
+    with np.load(head) as arrays, torch.no_grad():
+        for part in ("weight", "bias"):
+            output.get_parameter(part).copy_(torch.from_numpy(arrays[part]))
+    return model, ADAMW.build(model), pretrained.tokenizer
+
+
+def batches_of(request: Answer, tokenizer: Tokenizer) -> Iterator[list[Sample]]:
+    """For ever. A long passage gives several windows; a batch counts them, so that all contenders take the same."""
+    name = request["task"]
+    task = task_of(name, request["labels"])
+    examples = Examples(task, open_rows(request["rows"]), COLUMNS[name], tokenizer, request["length"], "refuse")
+
+    def samples() -> Iterator[Sample]:
+        while True:
+            for number in range(examples.num_samples):
+                example = examples.example(number)
+                assert example is not None
+                yield from example.samples
+
+    given = samples()
+    while True:
+        yield list(islice(given, request["batch"]))
+
+
+def answer(request: Answer) -> Answer:
+    model, optimiser, tokenizer = opened(
+        request["task"], tuple(request["labels"]), request["model"], request["head"]
+    )
+    batches = batches_of(request, tokenizer)
+    if "check" in request:
+        (batch,) = split_rows(next(batches), 1 << 30)
+        with torch.no_grad():
+            loss = model.eval().loss(batch).loss()
+        return {"loss": float(loss), "tokens": len(batch.tensor("tokens"))}
+    seconds = 0.0
+    for number in range(request["steps"] + 1):
+        begun = time.perf_counter()
+        take_step(model, split_rows(next(batches), MICRO_TOKENS), optimiser, ADAMW, 1.0, step=number)
+        if number:  # the first one warms up
+            seconds += time.perf_counter() - begun
+    return {"seconds": seconds, "examples": request["batch"] * request["steps"]}
+
+
+def make() -> tuple[dict[str, str], Callable[[Answer], Answer]]:
+    torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
+    return {name: version(name) for name in ("bertie", "torch")}, answer
+
+
+if __name__ == "__main__":
+    answer_requests(make)

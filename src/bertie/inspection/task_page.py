@@ -1,0 +1,128 @@
+"""A task report as one HTML page: a `TaskReport` enters, text leaves that needs nothing from outside."""
+
+from html import escape
+
+from bertie.inspection.chart import Chart, Line
+from bertie.inspection.page import fact_cards, page, section, table
+from bertie.inspection.run_charts import run_charts
+from bertie.inspection.svg_chart import draw_svg
+from bertie.inspection.task_mistakes import Mistake
+from bertie.inspection.task_report import (
+    FIGURES,
+    ConfusionTable,
+    Scores,
+    TaskReport,
+    intervals_told,
+    metric_told,
+    most_supported,
+)
+from bertie.train.history import RunHistory
+
+SHOWN_LABELS = 200  # with scores of their own
+CURVES = 4  # metrics that are drawn
+RIGHT, WRONG = "--c2", "--c1"  # colours of page.html
+
+
+def task_page(report: TaskReport) -> str:
+    parts = [_facts(report), section("Metrics", _metrics(report))]
+    if report.history is not None:
+        parts += _curves(report, report.history)
+    if report.data:
+        parts.append(section("Data", f'<div class="scroll"><pre>{escape(chr(10).join(report.data))}</pre></div>'))
+    parts += [section(f"Confusion: {one.what}", _confusion(one)) for one in report.confusions]
+    parts += [section(f"Scores by {what}", _scores(what, scores)) for what, scores in report.label_scores.items()]
+    parts.append(section("Worst mistakes", _mistakes(report)))
+    return page(f"Task report: {report.name}", parts)
+
+
+def _facts(report: TaskReport) -> str:
+    facts = {"task": report.task, "rows": f"{report.num_rows:,}"}
+    if report.main in report.metrics.values:
+        facts[spoken(report.main)] = metric_told(report.metrics, report.main)[0]
+        facts["not wholly right"] = f"{report.mistakes.num_wrong / report.num_rows:.1%}"
+    if report.num_without_gold:
+        facts["without gold, left out"] = f"{report.num_without_gold:,}"
+    return fact_cards(facts)
+
+
+def _metrics(report: TaskReport) -> str:
+    if not report.metrics.values:
+        return _note("no row with gold, nothing to measure")
+    rows = [(spoken(name), *metric_told(report.metrics, name)) for name in report.metrics.values]
+    return table(("metric", "value", "95% interval"), rows) + _note(intervals_told(report.metrics))
+
+
+def _curves(report: TaskReport, history: RunHistory) -> list[str]:
+    charts = run_charts([history], ["loss"])
+    names = [report.main, *(name for name in report.metrics.values if name != report.main)]
+    charts += [_metric_chart(history, name) for name in names if history.held_out(name)][:CURVES]
+    return [section(f"Learning curve: {chart.title}", draw_svg(chart)) for chart in charts if not chart.is_empty]
+
+
+def _metric_chart(history: RunHistory, name: str) -> Chart:
+    lines = [Line("training", history.trained(name), "·", dense=True), Line("held out", history.held_out(name), "o")]
+    shown = [line for line in lines if line.points]
+    return Chart(spoken(name), "steps", shown, percent=name.endswith("accuracy"))
+
+
+def _confusion(found: ConfusionTable) -> str:
+    """The darker a cell, the more of its gold label's row it holds: green where it is right."""
+    head = "".join(f"<th>{escape(label)}</th>" for label in found.labels)
+    rows = []
+    for number, (label, counts) in enumerate(zip(found.labels, found.counts.tolist(), strict=True)):
+        total = max(1, sum(counts))
+        cells = [
+            _cell(count, count / total, RIGHT if column == number else WRONG) for column, count in enumerate(counts)
+        ]
+        rows.append(f"<tr><th>{escape(label)}</th>{''.join(cells)}</tr>")
+    drawn = f'<div class="scroll"><table><tr><th>gold \\ told</th>{head}</tr>{"".join(rows)}</table></div>'
+    return drawn + (_note(found.note) if found.note else "")
+
+
+def _cell(count: int, share: float, colour: str) -> str:
+    if not count:
+        return '<td class="empty">·</td>'
+    mixed = f"color-mix(in srgb, var({colour}) {8 + share * 52:.0f}%, transparent)"
+    return f'<td style="background: {mixed}" title="{share:.1%} of the row">{count:,}</td>'
+
+
+def _scores(what: str, scores: Scores) -> str:
+    shown = most_supported(scores, SHOWN_LABELS)
+    rows = [
+        (label or what, *(f"{scores[label][name]:.4f}" for name in FIGURES), f"{scores[label]['support']:,.0f}")
+        for label in shown
+    ]
+    hidden = len(scores) - len(shown)
+    return table((what, *FIGURES, "support"), rows) + (_note(f"{hidden:,} rarer ones are not shown") if hidden else "")
+
+
+def _mistakes(report: TaskReport) -> str:
+    shown, wrong = report.mistakes.worst, report.mistakes.num_wrong
+    if not shown:
+        return _note("none")
+    note = f"The worst {len(shown):,} of {wrong:,} rows that are not wholly right." if len(shown) < wrong else ""
+    return (_note(note) if note else "") + "".join(map(_mistake, shown))
+
+
+def _mistake(mistake: Mistake) -> str:
+    single = len(mistake.texts) == 1
+    texts = "".join(
+        f'<div dir="auto">{"" if single else _name(role)}{escape(text)}</div>' for role, text in mistake.texts.items()
+    )
+    said = "".join(
+        f'<div dir="auto">{_name(name)}<strong>{escape(words)}</strong></div>'
+        for name, words in (("gold", mistake.gold), ("told", mistake.told))
+    )
+    return f"<blockquote><cite>{escape(mistake.where)}</cite>{texts}{said}</blockquote>"
+
+
+def _name(name: str) -> str:
+    return f"<small>{escape(name)}</small> "
+
+
+def _note(words: str) -> str:
+    return f'<p class="note">{escape(words)}</p>'
+
+
+def spoken(metric: str) -> str:
+    return metric.replace("_", " ")

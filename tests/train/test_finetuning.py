@@ -1,0 +1,197 @@
+"""Fine-tuning runs: what is learned, kept, refused and passed over, and how a run goes on."""
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import bertie
+from bertie.data.rows import RowError, open_rows
+from bertie.errors import InputError, SpecError, TokenizerError
+from bertie.models.model import Model
+from bertie.models.pretrained import Pretrained
+from bertie.models.recipe import Recipe
+from bertie.tasks.classification import Aspects, Classify, MultiLabel
+from bertie.text.tokenizer import Tokenizer
+from bertie.train import finetuning
+from bertie.train.finetuning import FinetuneOptions, Job, finetune, fit, task_model
+from bertie.train.stopping import Stopped, StopSignals
+from bertie.train.task_data import Labelled
+
+Record = dict[str, Any]
+COLUMNS = {"text": "text", "label": "label"}
+
+
+@pytest.fixture
+def base(tokenizer: Tokenizer, recipe: Callable[..., Recipe]) -> Pretrained:
+    return Pretrained(Model.new(recipe(dropout=0.1)), tokenizer)
+
+
+def write(path: Path, rows: Sequence[Record]) -> Labelled:
+    path.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    return Labelled(open_rows([path]), COLUMNS)
+
+
+def planted(count: int, start: int = 0) -> list[Record]:
+    """The label says whether the text holds w1 or w2."""
+    return [
+        {"text": f"w{5 + number % 7} w{1 + number % 2} w{12 + number % 5}", "label": "two" if number % 2 else "one"}
+        for number in range(start, start + count)
+    ]
+
+
+def options(num_rows: int, epochs: float = 6, **fields: Any) -> FinetuneOptions:
+    quick = {"adamw": {"kind": "adamw", "rate": 3e-3}, "length": 16, **fields}
+    return FinetuneOptions.of_epochs([num_rows], epochs, 8, quick)
+
+
+def go(folder: Path, base: Pretrained, train: Labelled, dev: Labelled | None, **fields: Any) -> Record:
+    copy = Pretrained(Model.new(base.recipe), base.tokenizer)  # training changes the model that it is given
+    task = fit(Classify(), train, "refuse")
+    return finetune(folder, copy, [Job(task, train, dev)], options(train.rows.num_rows, **fields))
+
+
+def test_a_planted_rule_is_learned_and_the_folder_answers_in_words(base: Pretrained, tmp_path: Path) -> None:
+    train, dev = write(tmp_path / "train.jsonl", planted(48)), write(tmp_path / "dev.jsonl", planted(10, 100))
+    summary = go(tmp_path / "run", base, train, dev, epochs=12)
+    assert summary["evaluation"]["accuracy"] == 1.0
+    assert summary["steps"] == 12 * 6
+    opened = bertie.load(tmp_path / "run")
+    assert opened.card["length"] == 16
+    (task,) = opened.recipe.objectives
+    assert isinstance(task, Classify) and task.labels == ("one", "two")
+
+
+def test_the_best_model_is_kept_not_the_last(
+    base: Pretrained, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    train, dev = write(tmp_path / "train.jsonl", planted(16)), write(tmp_path / "dev.jsonl", planted(4))
+    scores = iter([0.2, 0.9, 0.1, 0.5])
+    monkeypatch.setattr(Classify, "score", lambda self, answers, gold: {"accuracy": next(scores)})
+    go(tmp_path / "run", base, train, dev, epochs=3, keep=3)
+    from safetensors.torch import load_file
+
+    (best,) = (tmp_path / "run" / "checkpoints").glob("*4")
+    kept = load_file(best / "model.safetensors") if (best / "model.safetensors").exists() else None
+    summary = json.loads((tmp_path / "run" / "summary.json").read_text())
+    assert summary["best"]["step"] == 4
+    assert summary["evaluation"] == {"loss": summary["evaluation"]["loss"], "accuracy": 0.5}, "measured once more"
+    if kept is not None:
+        written = load_file(tmp_path / "run" / "model" / "model.safetensors")
+        assert any(value.equal(one) for value in written.values() for one in kept.values() if one.ndim == 2)
+
+
+def test_patience_ends_a_run(base: Pretrained, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    train, dev = write(tmp_path / "train.jsonl", planted(16)), write(tmp_path / "dev.jsonl", planted(4))
+    monkeypatch.setattr(Classify, "score", lambda self, answers, gold: {"accuracy": 0.5})
+    summary = go(tmp_path / "run", base, train, dev, epochs=20, patience=2)
+    assert summary["steps"] == 3 * 2, "the first is the best, two are no better"
+    log = [json.loads(line) for line in (tmp_path / "run" / "log.jsonl").read_text().splitlines()]
+    assert any("no better for 2 evaluations" in record.get("what", "") for record in log)
+
+
+def test_a_stopped_run_goes_on_to_the_same_bits(
+    base: Pretrained, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    train, dev = write(tmp_path / "train.jsonl", planted(21)), write(tmp_path / "dev.jsonl", planted(6))
+    go(tmp_path / "whole", base, train, dev)
+    steps = iter(range(100))
+
+    class After(StopSignals):
+        @property
+        def received(self) -> int | None:  # type: ignore[override]
+            return 15 if next(steps) == 6 else None
+
+        @received.setter
+        def received(self, value: int | None) -> None: ...
+
+    with monkeypatch.context() as patched:
+        patched.setattr("bertie.train.run.StopSignals", After)
+        with pytest.raises(Stopped):
+            go(tmp_path / "stopped", base, train, dev)
+    go(tmp_path / "stopped", base, train, dev)
+    ends = [(tmp_path / name / "model" / "model.safetensors").read_bytes() for name in ("whole", "stopped")]
+    assert ends[0] == ends[1]
+
+
+def test_a_bad_row_is_named_by_file_and_line_or_counted(base: Pretrained, tmp_path: Path) -> None:
+    rows = planted(16)
+    rows[5] = {"text": "  ", "label": "one"}
+    train = write(tmp_path / "train.jsonl", rows)
+    with pytest.raises(RowError, match="the text is empty") as caught:
+        go(tmp_path / "run", base, train, None)
+    assert caught.value.where == f"{tmp_path / 'train.jsonl'}:6" and "--skip-bad" in str(caught.value)
+    task = fit(Classify(), train, "skip")
+    copy = Pretrained(Model.new(base.recipe), base.tokenizer)
+    summary = finetune(tmp_path / "run", copy, [Job(task, train)], options(16), policy="skip")
+    assert summary["steps"] == 12, "the same folder goes on: how bad rows are met decides no bits before them"
+
+
+def test_a_label_that_training_never_saw_is_an_error(base: Pretrained, tmp_path: Path) -> None:
+    train = write(tmp_path / "train.jsonl", planted(16))
+    dev = write(tmp_path / "dev.jsonl", [*planted(3), {"text": "w1", "label": "three"}])
+    with pytest.raises(InputError, match="'three' is not among those of the training data") as caught:
+        go(tmp_path / "run", base, train, dev)
+    assert str(caught.value.where).endswith("dev.jsonl:4")
+    assert not (tmp_path / "run").exists(), "refused before the folder is made"
+
+
+def test_rows_without_a_label_are_refused_when_labels_are_gathered(tmp_path: Path) -> None:
+    train = write(tmp_path / "train.jsonl", [*planted(3), {"text": "w1", "label": None}])
+    with pytest.raises(RowError, match="the column 'label' is empty"):
+        fit(Classify(), train, "refuse")
+    task = fit(Classify(), train, "skip")
+    assert isinstance(task, Classify) and task.labels == ("one", "two")
+
+
+def test_labels_of_many_rows_come_from_some_of_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    train = write(tmp_path / "train.jsonl", planted(100))
+    monkeypatch.setattr(finetuning, "FITTED_ON", 30)
+    assert len(finetuning.fitting_rows(train)) <= 34
+    assert isinstance(task := fit(Classify(), train, "refuse"), Classify) and len(task.labels) == 2
+
+
+def test_thresholds_are_tuned_on_dev_and_saved(base: Pretrained, tmp_path: Path) -> None:
+    rows = [{**row, "label": "odd, all" if number % 2 else "all"} for number, row in enumerate(planted(24))]
+    train = write(tmp_path / "train.jsonl", rows)
+    task = fit(MultiLabel(), train, "refuse")
+    assert isinstance(task, MultiLabel) and task.labels == ("all", "odd")
+    finetune(tmp_path / "run", base, [Job(task, train, train)], options(24, epochs=10))
+    (kept,) = bertie.load(tmp_path / "run").recipe.objectives
+    assert isinstance(kept, MultiLabel) and kept.thresholds != task.thresholds
+
+
+def test_aspects_need_all_their_columns(tmp_path: Path) -> None:
+    rows = [{"text": "w1 w2", "taste": "good", "price": "high"}, {"text": "w3", "taste": "bad", "price": "low"}]
+    train = replace(write(tmp_path / "t.jsonl", rows), columns={"text": "text", "taste": "taste", "price": "price"})
+    task = fit(Aspects(aspects={"taste": (), "price": ()}), train, "refuse")
+    assert isinstance(task, Aspects) and task.aspects == {"taste": ("bad", "good"), "price": ("high", "low")}
+
+
+def test_what_cannot_work_is_refused_before_anything_is_written(base: Pretrained, tmp_path: Path) -> None:
+    train = write(tmp_path / "train.jsonl", planted(8))
+    with pytest.raises(SpecError, match="longer than the model takes"):
+        go(tmp_path / "run", base, train, None, length=1000)
+    bare = Pretrained(Model.new(base.recipe))
+    with pytest.raises(TokenizerError):
+        go(tmp_path / "run", bare, train, None)
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_folder_of_another_run_is_refused(base: Pretrained, tmp_path: Path) -> None:
+    train = write(tmp_path / "train.jsonl", planted(8))
+    go(tmp_path / "run", base, train, None, epochs=1)
+    with pytest.raises(SpecError, match="seed: 0 before, 1 now"):
+        go(tmp_path / "run", base, train, None, epochs=1, seed=1)
+
+
+def test_the_encoder_is_as_it_was_and_the_head_is_new(base: Pretrained) -> None:
+    task = Classify(labels=("a", "b"))
+    model = task_model(base, [task], seed=0)
+    assert list(model.heads) == ["classify"]
+    before = dict(base.model.encoder.named_parameters())
+    assert all(one.equal(before[name]) for name, one in model.encoder.named_parameters())
+    assert not task_model(base, [task], 1).heads["classify"].output.weight.equal(model.heads["classify"].output.weight)

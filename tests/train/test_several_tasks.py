@@ -1,0 +1,93 @@
+"""Several tasks on one encoder: how often each comes, what is measured, and that both are learned."""
+
+import json
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import bertie
+from bertie.data.rows import open_rows
+from bertie.errors import SpecError
+from bertie.models.model import Model
+from bertie.models.pretrained import Pretrained
+from bertie.models.recipe import Recipe
+from bertie.tasks.classification import Classify
+from bertie.tasks.tagging import Tagging
+from bertie.text.tokenizer import Tokenizer
+from bertie.train.finetuning import FinetuneOptions, Job, finetune, fit
+from bertie.train.several_tasks import SeveralTasks
+from bertie.train.task_data import Examples, Labelled, RowCourse, TaskData
+
+
+def write(path: Path, rows: list[dict[str, Any]], *roles: str) -> Labelled:
+    path.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    return Labelled(open_rows([path]), {role: role for role in roles})
+
+
+@pytest.fixture
+def jobs(tmp_path: Path) -> list[Job]:
+    texts = [{"text": f"w{5 + n % 7} w{1 + n % 2}", "label": "two" if n % 2 else "one"} for n in range(24)]
+    sentences = [{"words": ["w9", f"w{20 + n % 3}", "w8"], "tags": ["O", "B-X", "O"]} for n in range(8)]
+    classify = write(tmp_path / "c.jsonl", texts, "text", "label")
+    tag = write(tmp_path / "t.jsonl", sentences, "words", "tags")
+    return [Job(fit(task, data, "refuse"), data, data) for task, data in ((Classify(), classify), (Tagging(), tag))]
+
+
+def data_of(jobs: list[Job], tokenizer: Tokenizer, batch_rows: int, seed: int = 0) -> SeveralTasks:
+    parts = []
+    for job in jobs:
+        examples = Examples(job.task, job.train, tokenizer, 16, "refuse")
+        parts.append(TaskData(RowCourse(examples, batch_rows, seed), examples, None, 256))
+    return SeveralTasks(parts, batch_rows, seed)
+
+
+def test_tasks_come_as_often_as_their_size_says(jobs: list[Job], tokenizer: Tokenizer) -> None:
+    data = data_of(jobs, tokenizer, 4)
+    assert data.steps == [6, 2]
+    for epoch in range(3):
+        found = [data.which(epoch * 8 + step) for step in range(8)]
+        assert Counter(number for number, _ in found) == {0: 6, 1: 2}
+        assert sorted(found) == [(0, epoch * 6 + n) for n in range(6)] + [(1, epoch * 2 + n) for n in range(2)]
+    orders = [[data.which(epoch * 8 + step)[0] for step in range(8)] for epoch in range(6)]
+    assert len(set(map(tuple, orders))) > 1, "each epoch has an order of its own"
+    again = data_of(jobs, tokenizer, 4)
+    assert orders[0] == [again.which(step)[0] for step in range(8)]
+
+
+def test_a_step_is_for_one_task_alone(jobs: list[Job], tokenizer: Tokenizer, recipe: Callable[..., Recipe]) -> None:
+    data = data_of(jobs, tokenizer, 4)
+    model = Model.new(recipe(tuple(job.task for job in jobs)))
+    place, seen = data.beginning, set()
+    for _ in range(8):
+        for batch in data.instances(place):
+            report = model.loss(batch)
+            assert len(report.losses) == 1
+            seen |= set(report.losses)
+        place = data.course.after(place)
+    assert seen == {"classify", "tag"}
+
+
+def test_both_are_learned_and_measured(
+    jobs: list[Job], tokenizer: Tokenizer, recipe: Callable[..., Recipe], tmp_path: Path
+) -> None:
+    fields = {"adamw": {"kind": "adamw", "rate": 3e-3}, "length": 16, "seed": 1}
+    options = FinetuneOptions.of_epochs([24, 8], 12, 4, fields)
+    assert options.budget.steps == 12 * 8
+    base = Pretrained(Model.new(recipe()), tokenizer)
+    summary = finetune(tmp_path / "run", base, jobs, options)
+    assert summary["evaluation"]["classify.accuracy"] == 1.0 and summary["evaluation"]["tag.f1"] == 1.0
+    assert summary["best"]["rank"] == -1.0
+    kinds = [one.kind for one in bertie.load(tmp_path / "run").recipe.objectives]
+    assert sorted(kinds) == ["classify", "tag"]
+
+
+def test_two_tasks_of_one_kind_are_refused(
+    jobs: list[Job], tokenizer: Tokenizer, recipe: Callable[..., Recipe], tmp_path: Path
+) -> None:
+    base = Pretrained(Model.new(recipe()), tokenizer)
+    options = FinetuneOptions.of_epochs([24, 24], 1, 4, {"length": 16})
+    with pytest.raises(SpecError, match="two tasks of the kind classify"):
+        finetune(tmp_path / "run", base, [jobs[0], jobs[0]], options)
