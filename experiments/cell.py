@@ -33,10 +33,12 @@ class Cell:
     inputs: Mapping[str, Path] = field(default_factory=dict)  # files; their bytes are part of the configuration
     minutes: float = 0.0  # about how long it takes
     resumes: bool = True  # a command that is run again goes on in a folder that it left unfinished
+    part: str = ""  # of its row, where several cells of one name and seed fill it
 
     @property
     def title(self) -> str:
-        return self.name if self.seed is None else f"{self.name}, seed {self.seed}"
+        name = f"{self.name}: {self.part}" if self.part else self.name
+        return name if self.seed is None else f"{name}, seed {self.seed}"
 
     @property
     def digest(self) -> str:

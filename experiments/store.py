@@ -30,7 +30,7 @@ class Store:
 
     def home(self, cell: Cell) -> Path:
         seed = "" if cell.seed is None else f"-s{cell.seed}"
-        plain = re.sub(r"[^\w.]+", "-", cell.name)
+        plain = re.sub(r"[^\w.]+", "-", f"{cell.name} {cell.part}".strip())
         return self.folder / f"{plain}{seed}-{cell.digest}"
 
     def work(self, cell: Cell) -> Path:

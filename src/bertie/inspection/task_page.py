@@ -38,8 +38,8 @@ def task_page(report: TaskReport) -> str:
 def _facts(report: TaskReport) -> str:
     facts = {"task": report.task, "rows": f"{report.num_rows:,}"}
     if report.main in report.metrics.values:
-        facts[spoken(report.main)] = metric_told(report.metrics, report.main)[0]
-        facts["not wholly right"] = f"{report.mistakes.num_wrong / report.num_rows:.1%}"
+        value, interval = metric_told(report.metrics, report.main)
+        facts |= {spoken(report.main): value, "95% interval": interval or "–"}
     if report.num_without_gold:
         facts["without gold, left out"] = f"{report.num_without_gold:,}"
     return fact_cards(facts)

@@ -149,7 +149,7 @@ def terminal_lines(report: TaskReport) -> list[str]:
     if not report.num_rows:
         return [f"{report.name}: no row with gold, nothing to measure", *_without_gold(report)]
     wrong = report.mistakes.num_wrong
-    lines = [f"{report.name}: {report.num_rows:,} rows, {wrong:,} of them not wholly right", *_without_gold(report)]
+    lines = [f"{report.name}: {report.num_rows:,} rows measured", *_without_gold(report)]
     width = max(map(len, report.metrics.values))
     for name in report.metrics.values:
         value, interval = metric_told(report.metrics, name)
@@ -158,9 +158,9 @@ def terminal_lines(report: TaskReport) -> list[str]:
     lines += _tables(report)
     shown = report.mistakes.worst[:MISTAKES]
     if shown:
-        lines += ["", f"the worst {len(shown)} of {wrong:,} mistakes" if wrong > 1 else "the only mistake"]
+        lines += ["", f"the worst {len(shown)} of {wrong:,} rows that are not wholly right"]
     for mistake in shown:
-        lines.append(shortened(f"  {mistake.where or 'a row'}", COLUMNS))
+        lines.append("  " + shortened(mistake.where, COLUMNS - 2))
         lines += ["    " + shortened(f"{role}: {text}", COLUMNS - 4) for role, text in mistake.texts.items()]
         lines += ["    " + shortened(f"{name}: {said}", COLUMNS - 4) for name, said in _two(mistake.gold, mistake.told)]
     return lines

@@ -1,7 +1,10 @@
-"""Labels of texts and of pairs of texts: one label, many, or one for each of several aspects."""
+"""Labels of texts and of pairs of texts: one label, many, or one for each of several aspects.
 
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+BERT, section 4.1: the pooled state of the first token tells the label.
+"""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -14,10 +17,12 @@ from bertie.batch import Batch
 from bertie.errors import InputError
 from bertie.nn.encoder import Encoder, EncoderSpec
 from bertie.nn.heads import SequenceHead, SequenceHeadSpec
-from bertie.objectives.objective import Vocabulary
+from bertie.objectives.objective import FIRST, Vocabulary
 from bertie.objectives.report import Figure, LossReport
-from bertie.tasks.metrics.labels import accuracy, f1, macro_f1, matthews, multi_label_scores, tune_thresholds
-from bertie.tasks.task import Answer, Example, Task, Values, encoded, text_of
+from bertie.tasks.label_sets import at_least_two, doubt, known, label_of, listed, one_label_scores, one_of, sorted_labels
+from bertie.tasks.metrics.labels import multi_label_scores, tune_thresholds
+from bertie.tasks.probabilities import rounded, sigmoid
+from bertie.tasks.task import Answer, Example, Task, Values, encoded, is_empty, text_of
 from bertie.text.tokenizer import Tokenizer
 
 TEXT = ("text", "sentence", "review", "content", "comment", "sentence1", "premise", "question", "query")
@@ -26,11 +31,13 @@ LABEL = ("label", "class", "target", "sentiment", "category", "gold_label")
 
 
 class Labelling(Task):
-    """What the three share: one text or two, read as one sample, and a head over the pooled state."""
+    """What all that look at one pooled state share: one text or two, read as one sample, and a head over the state."""
 
     roles: ClassVar[Mapping[str, Sequence[str]]] = {"text": TEXT, "other": OTHER, "label": LABEL}
     targets: ClassVar[Sequence[str]] = ("label",)
     optional: ClassVar[Sequence[str]] = ("other",)
+    looks_at: ClassVar[tuple[str, ...] | None] = (FIRST,)
+    pair: bool = False  # whether a row has a second text, as in training
     head: SequenceHeadSpec = SequenceHeadSpec()
 
     @property
@@ -40,8 +47,24 @@ class Labelling(Task):
     def build(self, encoder: EncoderSpec, vocabulary: Vocabulary) -> SequenceHead:
         return self.head.build(encoder, self.num_outputs)
 
+    def fitted(self, rows: Iterable[Values]) -> Self:
+        pair, found = self.pair, dict[Any, None]()
+        for values in rows:
+            pair = pair or "other" in values
+            with suppress(InputError):
+                found |= dict.fromkeys(self.told_by(values))
+        return self.replace(pair=pair).taught(found)
+
+    def told_by(self, values: Values) -> Collection[Any]:
+        """What a training row tells of the targets in general."""
+        raise NotImplementedError
+
+    def taught(self, found: Collection[Any]) -> Self:
+        """With what all rows told, each once."""
+        raise NotImplementedError
+
     def read(self, values: Values, tokenizer: Tokenizer, length: int) -> Example:
-        other = text_of(values, "other") if "other" in values else None
+        other = text_of(values, "other", "second text") if self.pair else None
         fields, num_cut = encoded(tokenizer, length, text_of(values, "text"), other)
         gold = self.gold(values)
         if gold is not None:
@@ -54,8 +77,13 @@ class Labelling(Task):
     def target(self, gold: Any) -> np.ndarray:
         raise NotImplementedError
 
+    def logits(self, owned: nn.Module, encoder: Encoder, batch: Batch) -> Tensor:
+        """[B, outputs] in training, where the step knows what is looked at."""
+        logits: Tensor = owned(encoder, encoder(batch).states)
+        return logits
+
     def outputs(self, owned: nn.Module, encoder: Encoder, batch: Batch) -> list[np.ndarray]:
-        return list(owned(encoder, encoder(batch).states).float().numpy())
+        return list(owned(encoder, self.last_states(encoder, batch)).float().cpu().numpy())
 
 
 class Classify(Labelling):
@@ -67,42 +95,44 @@ class Classify(Labelling):
     def num_outputs(self) -> int:
         return len(self.labels)
 
-    def fitted(self, rows: Iterable[Values]) -> Self:
-        return self.replace(labels=sorted_labels(str(values["label"]) for values in rows))
+    def told_by(self, values: Values) -> Collection[str]:
+        return [label_of(values.get("label"))]
+
+    def taught(self, found: Collection[str]) -> Self:
+        return self.replace(labels=at_least_two(sorted_labels(found), "label"))
+
+    def summary(self) -> str:
+        return f"{len(self.labels):,} labels: {listed(self.labels)}"
 
     def gold(self, values: Values) -> str | None:
-        return _known(str(values["label"]), self.labels) if "label" in values else None
+        return known(label_of(values["label"]), self.labels) if "label" in values else None
 
     def target(self, gold: str) -> np.ndarray:
         return np.asarray(self.labels.index(gold))
 
     def loss(self, owned: nn.Module, encoder: Encoder, batch: Batch) -> LossReport:
-        logits, targets = owned(encoder, encoder(batch).states), batch.tensor("label")
+        logits, targets = self.logits(owned, encoder, batch), batch.tensor("label")
         losses = F.cross_entropy(logits, targets, reduction="none")
         correct = (logits.detach().argmax(-1) == targets).float()
         return LossReport({"classify": Figure.over(losses)}, {"accuracy": Figure.over(correct)})
-
-    def log_shares(self, owned: nn.Module, encoder: Encoder, batch: Batch) -> list[Tensor]:
-        return [F.log_softmax(owned(encoder, encoder(batch).states), -1)]
 
     def counts(self, batch: Batch) -> Mapping[str, int]:
         return {"classify": len(batch.tensor("label"))}
 
     def answer(self, example: Example, outputs: Sequence[np.ndarray]) -> Answer:
-        shares = softmax(outputs[0])
-        best = int(shares.argmax())
-        probabilities = {label: round(float(share), 6) for label, share in zip(self.labels, shares, strict=True)}
-        return {"label": self.labels[best], "probability": float(shares[best]), "probabilities": probabilities}
+        return one_of(self.labels, outputs[0])
 
     def score(self, answers: Sequence[Answer], gold: Sequence[Any]) -> dict[str, float]:
-        return one_label_scores(list(gold), [answer["label"] for answer in answers], self.labels)
+        return one_label_scores(gold, [answer["label"] for answer in answers], self.labels)
 
+    def wrongness(self, answer: Answer, gold: str) -> float:
+        return doubt(answer, gold)
 
-class Pair(Classify):
-    """One label for two texts: what the one is to the other."""
+    def labels_told(self, answers: Sequence[Answer], gold: Sequence[Any]) -> dict[str, list[tuple[str, str]]]:
+        return {"label": [(one, answer["label"]) for answer, one in zip(answers, gold, strict=True)]}
 
-    kind: Literal["pair"] = "pair"  # type: ignore[assignment]
-    optional: ClassVar[Sequence[str]] = ()
+    def labels_of(self, gold: str) -> list[str]:
+        return [gold]
 
 
 class MultiLabel(Labelling):
@@ -118,49 +148,74 @@ class MultiLabel(Labelling):
     def num_outputs(self) -> int:
         return len(self.labels)
 
-    def fitted(self, rows: Iterable[Values]) -> Self:
-        labels = sorted_labels(label for values in rows for label in self._split(values["label"]))
-        return self.replace(labels=labels, thresholds=(0.5,) * len(labels))
+    def told_by(self, values: Values) -> Collection[str]:
+        return self._split(values.get("label"))
+
+    def taught(self, found: Collection[str]) -> Self:
+        if not found:
+            raise InputError("no row has any label", hint="is the right column named, with --column label=NAME?")
+        return self.replace(labels=sorted_labels(found), thresholds=(0.5,) * len(found))
+
+    def summary(self) -> str:
+        return f"{len(self.labels):,} labels: {listed(self.labels)}"
 
     def _split(self, cell: Any) -> list[str]:
-        parts = cell if isinstance(cell, list | tuple) else str(cell or "").split(self.separator)
-        return [str(part).strip() for part in parts if str(part).strip()]
+        """A list, or labels in one text; of an empty one there are none."""
+        if isinstance(cell, str):
+            cell = [part for part in cell.split(self.separator) if part.strip()]
+        return list(dict.fromkeys(map(label_of, cell if isinstance(cell, list | tuple) else [cell])))
 
     def gold(self, values: Values) -> list[str] | None:
         if "label" not in values:
             return None
-        return [_known(label, self.labels) for label in self._split(values["label"])]
+        return [known(label, self.labels) for label in self._split(values["label"])]
 
     def target(self, gold: list[str]) -> np.ndarray:
         return np.array([label in gold for label in self.labels], np.float32)
 
     def loss(self, owned: nn.Module, encoder: Encoder, batch: Batch) -> LossReport:
-        logits = owned(encoder, encoder(batch).states)
+        logits = self.logits(owned, encoder, batch)
         targets = batch.tensor("label").view_as(logits)
         losses = F.binary_cross_entropy_with_logits(logits, targets, reduction="none")
         return LossReport({"multi_label": Figure.over(losses)})
-
-    def log_shares(self, owned: nn.Module, encoder: Encoder, batch: Batch) -> list[Tensor]:
-        return [log_shares_of_two(owned(encoder, encoder(batch).states))]
 
     def counts(self, batch: Batch) -> Mapping[str, int]:
         return {"multi_label": batch.tensor("label").numel()}
 
     def answer(self, example: Example, outputs: Sequence[np.ndarray]) -> Answer:
-        shares = 1 / (1 + np.exp(-outputs[0]))
-        told = [label for label, share, least in zip(self.labels, shares, self.thresholds, strict=True) if share >= least]
-        return {"labels": told, "probabilities": dict(zip(self.labels, map(float, shares), strict=True))}
+        shares = sigmoid(outputs[0])
+        told = [label for label, passes in zip(self.labels, shares >= self.thresholds, strict=True) if passes]
+        return {"labels": told, "probabilities": dict(zip(self.labels, map(rounded, shares), strict=True))}
 
     def score(self, answers: Sequence[Answer], gold: Sequence[Any]) -> dict[str, float]:
-        found = [[label in answer["labels"] for label in self.labels] for answer in answers]
-        wanted = [[label in one for label in self.labels] for one in gold]
-        scores = multi_label_scores(wanted, found)
+        scores = multi_label_scores(self._rows(gold), self._rows([answer["labels"] for answer in answers]))
         return {"f1": scores["micro_f1"], **scores}
 
+    def _rows(self, every: Sequence[Sequence[str]]) -> np.ndarray:
+        """[N, K] bool"""
+        return np.array([[label in labels for label in self.labels] for labels in every], np.bool_).reshape(
+            len(every), len(self.labels)
+        )
+
+    def wrongness(self, answer: Answer, gold: list[str]) -> float:
+        """How far off the probabilities of the wrong ones are, together."""
+        wrong = set(answer["labels"]) ^ set(gold)
+        return sum(abs((label in gold) - answer["probabilities"][label]) for label in wrong)
+
+    def labels_told(self, answers: Sequence[Answer], gold: Sequence[Any]) -> dict[str, list[tuple[str, str]]]:
+        says = {True: "yes", False: "no"}
+        pairs = list(zip(answers, gold, strict=True))
+        return {
+            label: [(says[label in one], says[label in answer["labels"]]) for answer, one in pairs]
+            for label in self.labels
+        }
+
+    def labels_of(self, gold: list[str]) -> list[str]:
+        return gold
+
     def tuned(self, examples: Sequence[Example], outputs: Sequence[Sequence[np.ndarray]]) -> Self:
-        scores = np.stack([1 / (1 + np.exp(-one[0])) for one in outputs])
-        gold = np.stack([self.target(example.gold) for example in examples])
-        return self.replace(thresholds=tuple(map(float, tune_thresholds(scores, gold))))
+        scores = np.stack([sigmoid(one[0]) for one in outputs])
+        return self.replace(thresholds=tuple(tune_thresholds(scores, self._rows([one.gold for one in examples]))))
 
 
 class Aspects(Labelling):
@@ -170,48 +225,61 @@ class Aspects(Labelling):
     main: ClassVar[str] = "macro_f1"
     roles: ClassVar[Mapping[str, Sequence[str]]] = {"text": TEXT}
     targets: ClassVar[Sequence[str]] = ()  # the columns of `aspects`
+    optional: ClassVar[Sequence[str]] = ()
     aspects: dict[str, tuple[str, ...]] = Field(default_factory=dict)  # column -> labels
 
     @property
     def num_outputs(self) -> int:
-        return sum(map(len, self.aspects.values()))
+        return sum(self.sizes)
 
-    def fitted(self, rows: Iterable[Values]) -> Self:
-        found: dict[str, Counter[str]] = {aspect: Counter() for aspect in self.aspects}
-        for values in rows:
-            for aspect in self.aspects:
-                found[aspect][str(values[aspect])] += 1
-        return self.replace(aspects={aspect: sorted_labels(labels) for aspect, labels in found.items()})
+    @property
+    def sizes(self) -> list[int]:
+        return [len(labels) for labels in self.aspects.values()]
+
+    def told_by(self, values: Values) -> Collection[tuple[str, str]]:
+        return [(aspect, _aspect_label(values, aspect)) for aspect in self.aspects]
+
+    def taught(self, found: Collection[tuple[str, str]]) -> Self:
+        aspects = {
+            aspect: at_least_two(sorted_labels(label for one, label in found if one == aspect), aspect)
+            for aspect in self.aspects
+        }
+        return self.replace(aspects=aspects)
+
+    def summary(self) -> str:
+        return "; ".join(f"{aspect}: {listed(labels)}" for aspect, labels in self.aspects.items())
 
     def gold(self, values: Values) -> dict[str, str] | None:
-        if not all(aspect in values for aspect in self.aspects):
+        if not any(aspect in values for aspect in self.aspects):
             return None
-        return {aspect: _known(str(values[aspect]), labels, aspect) for aspect, labels in self.aspects.items()}
+        return {
+            aspect: known(_aspect_label(values, aspect), labels, f"label of {aspect}")
+            for aspect, labels in self.aspects.items()
+        }
 
     def target(self, gold: dict[str, str]) -> np.ndarray:
         return np.array([labels.index(gold[aspect]) for aspect, labels in self.aspects.items()])
 
     def loss(self, owned: nn.Module, encoder: Encoder, batch: Batch) -> LossReport:
-        logits = owned(encoder, encoder(batch).states)
+        logits = self.logits(owned, encoder, batch)
         targets = batch.tensor("label").view(len(logits), -1)  # [B, aspects]
-        parts = logits.split([len(labels) for labels in self.aspects.values()], -1)
-        losses = [F.cross_entropy(part, targets[:, n], reduction="none") for n, part in enumerate(parts)]
+        losses = [
+            F.cross_entropy(part, targets[:, number], reduction="none")
+            for number, part in enumerate(logits.split(self.sizes, -1))
+        ]
         return LossReport({"aspects": Figure.over(torch.stack(losses))})
-
-    def log_shares(self, owned: nn.Module, encoder: Encoder, batch: Batch) -> list[Tensor]:
-        logits = owned(encoder, encoder(batch).states)
-        return [F.log_softmax(part, -1) for part in logits.split([*map(len, self.aspects.values())], -1)]
 
     def counts(self, batch: Batch) -> Mapping[str, int]:
         return {"aspects": batch.tensor("label").numel()}
 
     def answer(self, example: Example, outputs: Sequence[np.ndarray]) -> Answer:
-        ends = np.cumsum([len(labels) for labels in self.aspects.values()])[:-1]
-        parts = np.split(outputs[0], ends)
-        return {
-            aspect: labels[int(part.argmax())]
-            for (aspect, labels), part in zip(self.aspects.items(), parts, strict=True)
+        """The aspects as columns, like those of the training data, and their probabilities beside them."""
+        parts = np.split(outputs[0], np.cumsum(self.sizes)[:-1])
+        each = {
+            aspect: one_of(labels, part) for (aspect, labels), part in zip(self.aspects.items(), parts, strict=True)
         }
+        probabilities = {aspect: one["probabilities"] for aspect, one in each.items()}
+        return {**{aspect: one["label"] for aspect, one in each.items()}, "probabilities": probabilities}
 
     def score(self, answers: Sequence[Answer], gold: Sequence[Any]) -> dict[str, float]:
         each = {
@@ -221,35 +289,19 @@ class Aspects(Labelling):
         means = {name: float(np.mean([scores[name] for scores in each.values()])) for name in ("accuracy", "macro_f1")}
         return {**means, **{f"{aspect}.{name}": each[aspect][name] for aspect in each for name in means}}
 
+    def wrongness(self, answer: Answer, gold: dict[str, str]) -> float:
+        said = {aspect: {"label": answer[aspect], "probabilities": answer["probabilities"][aspect]} for aspect in gold}
+        return sum(doubt(said[aspect], label) for aspect, label in gold.items())
 
-def one_label_scores(gold: Sequence[str], predicted: Sequence[str], labels: Sequence[str]) -> dict[str, float]:
-    """F1 is that of the second of two labels; of more labels it is their mean."""
-    macro = macro_f1(gold, predicted)
-    single = f1(gold, predicted, labels[1]) if len(labels) == 2 else macro
-    known = {"accuracy": accuracy(gold, predicted), "matthews": matthews(gold, predicted)}
-    return {**known, "f1": single, "macro_f1": macro}
+    def labels_told(self, answers: Sequence[Answer], gold: Sequence[Any]) -> dict[str, list[tuple[str, str]]]:
+        pairs = list(zip(answers, gold, strict=True))
+        return {aspect: [(one[aspect], answer[aspect]) for answer, one in pairs] for aspect in self.aspects}
 
-
-def sorted_labels(labels: Iterable[str]) -> tuple[str, ...]:
-    """Numbers in their order, words in theirs."""
-    found = dict.fromkeys(labels)
-    if all(label.lstrip("-").isdigit() for label in found):
-        return tuple(sorted(found, key=int))
-    return tuple(sorted(found))
+    def labels_of(self, gold: dict[str, str]) -> list[str]:
+        return [f"{aspect}: {label}" for aspect, label in gold.items()]
 
 
-def softmax(logits: np.ndarray) -> np.ndarray:
-    shares = np.exp(logits - logits.max())
-    return shares / shares.sum()
-
-
-def log_shares_of_two(logits: Tensor) -> Tensor:
-    """[N, 2]: of yes and no, where one logit tells both."""
-    logits = logits.flatten()
-    return F.logsigmoid(torch.stack([logits, -logits], -1))
-
-
-def _known(label: str, labels: Sequence[str], aspect: str = "label") -> str:
-    if label not in labels:
-        raise InputError(f"the {aspect} {label!r} is not among those of the training data")
-    return label
+def _aspect_label(values: Values, aspect: str) -> str:
+    if is_empty(cell := values.get(aspect)):
+        raise InputError(f"the {aspect} is empty", hint="give what is not mentioned a label of its own, such as none")
+    return label_of(cell, aspect)

@@ -100,15 +100,6 @@ def text_of(values: Values, role: str, name: str | None = None) -> str:
     return value
 
 
-def label_of(cell: Any, name: str = "label") -> str:
-    """A cell as a label: without white space around it, and 1.0 as 1, since tables make numbers of such labels."""
-    if is_empty(cell):
-        raise InputError(f"the {name} is empty")
-    if isinstance(cell, list | tuple | Mapping):
-        raise InputError(f"the {name} is {type(cell).__name__}, not one label")
-    return str(int(cell) if isinstance(cell, float) and cell.is_integer() else cell).strip()
-
-
 def is_empty(cell: Any) -> bool:
     """Nothing, white space, or the number that tables have for nothing."""
     return cell is None or (isinstance(cell, str) and not cell.strip()) or (isinstance(cell, float) and cell != cell)

@@ -9,6 +9,8 @@ import torch
 from torch import Tensor
 
 from bertie.models.recipe import Recipe
+from bertie.nn.heads import SequenceHeadSpec
+from bertie.tasks.task import Task
 
 Config = Mapping[str, Any]
 
@@ -63,6 +65,8 @@ class HFLayout:
     renamed: Mapping[str, str] = field(default_factory=dict)  # older spellings: pattern -> today's
     ignored: tuple[str, ...] = ()  # patterns of tensors that carry nothing: buffers and copies of tied weights
     companions: Callable[[Recipe], Mapping[str, Companion]] = field(default=lambda recipe: {})  # by folder
+    # What a head over rows computes there, by the config of the encoder; None for tasks that it has no such head for.
+    head: Callable[[Task, Config], SequenceHeadSpec | None] = field(default=lambda task, config: None)
 
     def canonical(self, name: str) -> str:
         """Today's spelling, with the prefix, of a name found in a file."""
@@ -74,13 +78,22 @@ class HFLayout:
         return any(re.fullmatch(pattern, name) for pattern in self.ignored)
 
     def known(self, recipe: Recipe) -> Recipe:
-        """With those objectives alone that have a name there."""
+        """With those objectives alone that have a name there. A task's head has a class of its own: it is alone."""
+        for task in (one for one in recipe.objectives if isinstance(one, Task)):
+            alone = recipe.replace(objectives=(task,))
+            if self.config(alone) is not None:
+                return alone
         return recipe.replace(objectives=tuple(one for one in recipe.objectives if one.kind in self.kinds))
 
 
 def both(ours: str, theirs: str) -> list[Entry]:
     """A linear layer or a norm."""
     return [Entry(f"{ours}.{last}", (f"{theirs}.{last}",)) for last in ("weight", "bias")]
+
+
+def weights(ours: str, theirs: str, bias: bool) -> list[Entry]:
+    """A linear layer or a norm that may have no bias."""
+    return both(ours, theirs) if bias else [only(f"{ours}.weight", f"{theirs}.weight")]
 
 
 def only(ours: str, theirs: str) -> Entry:
