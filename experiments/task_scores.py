@@ -66,8 +66,8 @@ def f1_of_ones(rows: Sequence[Row], answers: Answers) -> Figures:
 
 def tag_counts(rows: Sequence[Row], answers: Answers) -> np.ndarray:
     """[N, 3] entities that are right, told, gold."""
-    nothing = [answer.get("tags") or ["O"] * len(row["tags"]) for row, answer in zip(rows, answers, strict=True)]
-    return entity_counts([row["tags"] for row in rows], nothing)
+    told = [answer.get("tags") or ["O"] * len(row["tags"]) for row, answer in zip(rows, answers, strict=True)]
+    return entity_counts([row["tags"] for row in rows], told)
 
 
 def label_counts(rows: Sequence[Row], answers: Answers) -> np.ndarray:

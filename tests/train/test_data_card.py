@@ -56,12 +56,12 @@ def test_every_figure() -> None:
         "train: 5 of 6 rows are read, 1 cannot be used",
         "  labels: pos 75.0%, neg 25.0%",
         "  tokens a row: mean 10.0, median 8, 95% 18, longest 20",
-        "  cut at 12: 1 rows (25.0%), 8 tokens lost (20.0%)",
+        "  cut at 12: 1 of 4 rows (25.0%), 8 tokens lost (20.0%)",
         "dev: all 3 rows are read",
         "  labels: neg 66.7%, pos 33.3%",
         "  tokens a row: mean 5.0, median 5, 95% 5, longest 5",
-        "  cut at 12: 0 rows (0.0%)",
-        "2 rows of dev are (66.7%) also in train, of which 5 of 6 rows are read",
+        "  cut at 12: 0 of 3 rows (0.0%)",
+        "2 rows of dev (66.7%) are also in train, of which 5 of 6 rows are read",
         "always answering pos: accuracy 0.3333",
     ]
 
@@ -141,12 +141,12 @@ def test_lines_are_never_wide_and_files_are_readable(tmp_path: Path) -> None:
     labels = tuple(f"类别{number}：" + "很长的标签" * 10 for number in range(500))
     card = DataCard(Classify(labels=labels), 128, len(labels), 1)
     for number, gold in enumerate(labels):
-        card.train.seen(number, label(gold, f"文本{number}", 2_000_000_000, 1_000))
+        card.train.seen(number, label(gold, f"文本{number}", 200, 1_000_000))
     card.dev.seen(0, label(labels[0], "文本7"))
     lines = card.lines()
     assert max(map(cell_len, lines)) <= 100
     assert "more" in lines[1] and "…" in lines[1]
-    assert "1 row of dev is (100.0%) also in train, of which all 500 rows are read" in lines
+    assert "1 row of dev (100.0%) is also in train, of which all 500 rows are read" in lines
     card.write(tmp_path)
     written = (tmp_path / DATA_CARD).read_text(encoding="utf-8")
     assert "很长的标签" in written

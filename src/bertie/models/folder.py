@@ -17,7 +17,7 @@ from bertie.errors import FolderError, SpecError
 from bertie.models.filling import LoadReport, fill
 from bertie.models.layouts import LAYOUTS, HFLayout
 from bertie.models.model import Model
-from bertie.models.placement import HEADS, entries_to_fill, placement, read_main, read_others, write_tensors
+from bertie.models.placement import HEADS, entries_to_fill, placement, read_main, read_others, told_apart, write_tensors
 from bertie.models.recipe import Recipe
 from bertie.spec import first_mistake
 
@@ -99,8 +99,7 @@ def write_folder(folder: Path, model: Model, card: dict[str, Any]) -> str | None
         config = {"model_type": "bertie", "architectures": [recipe.name]}
     places = placement(model, layout)
     if HEADS in places:
-        heads = ", ".join(dict.fromkeys(entry.ours.split(".")[1] for entry in places[HEADS]))
-        note = f"transformers knows this model without its {heads} head: that is kept apart, in {HEADS}"
+        note = f"transformers knows this model without its {told_apart(places)}: that is kept apart, in {HEADS}"
     if type(recipe).from_json(recipe.to_json()) != recipe:
         raise SpecError("the recipe's type does not describe all of its parts", hint="subclass Recipe with your types")
     try:
@@ -125,11 +124,12 @@ def hf_layout(recipe: Recipe) -> tuple[HFLayout | None, dict[str, Any]]:
 
     Of several it is the one that has a name for most heads; of these the recipe's namesake, else the first.
     """
-    configs = {kind: layout.config(layout.known(recipe)) for kind, layout in LAYOUTS.items()}
+    known = {kind: layout.known(recipe) for kind, layout in LAYOUTS.items()}
+    configs = {kind: LAYOUTS[kind].config(one) for kind, one in known.items()}
     able = {kind: config for kind, config in configs.items() if config}
     if not able:
         return None, {}
-    best = max(able, key=lambda kind: (len(LAYOUTS[kind].known(recipe).objectives), kind == recipe.name))
+    best = max(able, key=lambda kind: (len(known[kind].objectives), kind == recipe.name))
     return LAYOUTS[best], able[best]
 
 

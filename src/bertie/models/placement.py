@@ -31,6 +31,17 @@ def placement(model: Model, layout: HFLayout | None) -> Placement:
     return places
 
 
+def told_apart(places: Placement) -> str:
+    """What of the model lies in the file of heads, in words: a head, a part of one, or a part of the encoder."""
+    named = {entry.ours.split(".")[1] for place in places if place != HEADS for entry in places[place]}
+    told = []
+    for entry in places[HEADS]:
+        floor, owner, part = entry.ours.split(".")[:3]
+        whole = owner if floor == "encoder" else f"{owner} head"
+        told.append(f"{whole}'s {part}" if owner in named else whole)
+    return ", ".join(dict.fromkeys(told))
+
+
 def write_tensors(folder: Path, model: Model, layout: HFLayout | None, places: Placement) -> None:
     tensors = all_tensors(model)
     for place, entries in places.items():

@@ -72,9 +72,9 @@ class DataCard:
 
     def _duplicates_told(self) -> str:
         count, num_read = self.num_duplicates, self.dev.num_read
-        are = "row of dev is" if count == 1 else "rows of dev are"
+        rows, are = ("row", "is") if count == 1 else ("rows", "are")
         share = f" ({count / num_read:.1%})" if count else ""
-        return f"{count:,} {are}{share} also in train, of which {self.train.read_told}"
+        return f"{count:,} {rows} of dev{share} {are} also in train, of which {self.train.read_told}"
 
 
 class SeenRows:
@@ -181,5 +181,5 @@ def _part_lines(name: str, rows: SeenRows, length: int) -> list[str]:
             f"95% {lengths['95%']:,.0f}, longest {lengths['longest']:,}"
         )
         lost = f", {told['tokens_cut']:,} tokens lost ({told['share_tokens_cut']:.1%})" if told["rows_cut"] else ""
-        lines.append(f"  cut at {length:,}: {told['rows_cut']:,} rows ({told['share_cut']:.1%}){lost}")
+        lines.append(f"  cut at {length:,}: {told['rows_cut']:,} of {len(rows.lengths):,} rows ({told['share_cut']:.1%}){lost}")
     return lines

@@ -1,4 +1,4 @@
-"""ALBERT's folder in `transformers`: AlbertModel, AlbertForMaskedLM, AlbertForPreTraining.
+"""ALBERT's folder in `transformers`: AlbertModel, AlbertForMaskedLM, AlbertForPreTraining, and its task models.
 
 Layers are kept once a group. Their tables are always followed by a mapping, even to the same width.
 """
@@ -7,6 +7,7 @@ from typing import Any
 
 from bertie.data.masking import NGrams
 from bertie.data.shapes import Pairs, Segments
+from bertie.models.layouts.labels import ANSWERS, CHOICE, ROWS, TOKENS
 from bertie.models.layouts.layout import Config, Entry, HFLayout, both
 from bertie.models.layouts.post_norm import (
     LAYER_NORM,
@@ -21,6 +22,7 @@ from bertie.models.layouts.post_norm import (
     layer_entries,
     refuse_unknown,
 )
+from bertie.models.layouts.task_heads import HeadNames, TaskHeads, body_of
 from bertie.models.recipe import AnyObjective, Recipe
 from bertie.objectives.masked_lm import MaskedLM
 from bertie.objectives.sentence_order import SentenceOrder
@@ -30,6 +32,16 @@ ARCHITECTURES = {
     (True, False): "AlbertForMaskedLM",
     (False, False): "AlbertModel",
 }
+DROPOUT: dict[str, Any] = {"dropout": "classifier_dropout_prob", "rate": 0.1}
+TASKS = TaskHeads(
+    "Albert",
+    {
+        ROWS: HeadNames("classifier", "albert.pooler", **DROPOUT),
+        CHOICE: HeadNames("classifier", "albert.pooler", **DROPOUT),
+        TOKENS: HeadNames("classifier", **DROPOUT),
+        ANSWERS: HeadNames("qa_outputs"),
+    },
+)
 DEFAULTS = {  # where a config is silent
     "embedding_size": 128,
     "num_hidden_groups": 1,
@@ -50,14 +62,18 @@ PARTS = {
 def recipe_of(config: Config, names: frozenset[str]) -> Recipe:
     refuse_unknown(config, {**PLAIN, "inner_group_num": 1})
     config = {**DEFAULTS, **config}
-    has_order = has(names, "sop_classifier.")
+    task = TASKS.read(config, names)
+    has_order = task is None and has(names, "sop_classifier.")
     objectives: list[AnyObjective] = []
-    if has(names, "predictions."):
+    if task is not None:
+        objectives.append(task)
+    elif has(names, "predictions."):
         samples = Pairs(order=True) if has_order else Segments()
         objectives.append(MaskedLM(samples=samples, choose=NGrams(), head=head_of(config)))
     if has_order:
         objectives.append(SentenceOrder())
-    encoder = encoder_of(config, pooler=has(names, "albert.pooler."), factor=config["embedding_size"])
+    pooler = has(names, "albert.pooler.") and TASKS.keeps_pooler(task, "albert.pooler")
+    encoder = encoder_of(config, pooler=pooler, factor=config["embedding_size"])
     shared = {"stack.shared": ("mixer", "feed-forward"), "stack.groups": config["num_hidden_groups"]}
     return Recipe(name="albert", tokenizer="unigram", encoder=encoder.changed(shared), objectives=tuple(objectives))
 
@@ -80,14 +96,16 @@ def write_config(recipe: Recipe) -> dict[str, Any]:
         "classifier_dropout_prob": 0.0,
         "pad_token_id": 0,
         **({"tie_word_embeddings": masked.head.tied} if isinstance(masked, MaskedLM) else {}),
+        **TASKS.config(recipe),
     }
 
 
 def entries_of(recipe: Recipe) -> list[Entry]:
-    encoder, stack = recipe.encoder, recipe.encoder.stack
+    encoder, stack = body_of(recipe), recipe.encoder.stack
     entries = [
         *embedding_entries(encoder, "albert."),
         *both("encoder.embeddings.project", "albert.encoder.embedding_hidden_mapping_in"),
+        *TASKS.entries(recipe),
     ]
     owners = sorted({stack.owner(layer) for layer in range(stack.depth)})  # type: ignore[union-attr]
     for group, layer in enumerate(owners):
@@ -113,4 +131,5 @@ LAYOUT = HFLayout(
     renamed={r"^(?=embeddings\.|encoder\.|pooler\.)": "albert.", **LAYER_NORM},
     # The rest are copies: of tied weights, or of a bias that one of two names is enough for.
     ignored=(r"albert\.embeddings\.position_ids", r"predictions\.(bias|decoder\.weight|decoder\.bias)"),
+    head=TASKS.head_of,
 )

@@ -1,8 +1,10 @@
-"""BERT's folder in `transformers`: BertModel, BertForMaskedLM, BertForNextSentencePrediction, BertForPreTraining."""
+"""BERT's folder in `transformers`: BertModel, BertForMaskedLM, BertForNextSentencePrediction, BertForPreTraining, and
+its task models."""
 
 from typing import Any
 
 from bertie.data.shapes import Pairs, Segments
+from bertie.models.layouts.labels import ANSWERS, CHOICE, ROWS, TOKENS
 from bertie.models.layouts.layout import Config, Entry, HFLayout, both
 from bertie.models.layouts.post_norm import (
     LAYER_NORM,
@@ -15,6 +17,7 @@ from bertie.models.layouts.post_norm import (
     if_expressible,
     refuse_unknown,
 )
+from bertie.models.layouts.task_heads import HeadNames, TaskHeads, body_of
 from bertie.models.recipe import AnyObjective, Recipe
 from bertie.objectives.masked_lm import MaskedLM
 from bertie.objectives.next_sentence import NextSentence
@@ -25,18 +28,30 @@ ARCHITECTURES = {
     (False, True): "BertForNextSentencePrediction",
     (False, False): "BertModel",
 }
+TASKS = TaskHeads(
+    "Bert",
+    {
+        ROWS: HeadNames("classifier", "bert.pooler.dense"),
+        CHOICE: HeadNames("classifier", "bert.pooler.dense"),
+        TOKENS: HeadNames("classifier"),
+        ANSWERS: HeadNames("qa_outputs"),
+    },
+)
 
 
 def recipe_of(config: Config, names: frozenset[str]) -> Recipe:
     """Which heads there are is told by the tensors, not by the config: folders disagree with their own."""
     refuse_unknown(config)
+    task = TASKS.read(config, names)
+    encoder = encoder_of(config, pooler=has(names, "bert.pooler.") and TASKS.keeps_pooler(task, "bert.pooler"))
+    if task is not None:
+        return Recipe(name="bert", encoder=encoder, objectives=(task,))
     has_nsp = has(names, "cls.seq_relationship.")
     objectives: list[AnyObjective] = []
     if has(names, "cls.predictions."):
         objectives.append(MaskedLM(samples=Pairs() if has_nsp else Segments(), head=head_of(config)))
     if has_nsp:
         objectives.append(NextSentence())
-    encoder = encoder_of(config, pooler=has(names, "bert.pooler."))
     return Recipe(name="bert", encoder=encoder, objectives=tuple(objectives))
 
 
@@ -53,11 +68,12 @@ def write_config(recipe: Recipe) -> dict[str, Any]:
         **config_of(recipe.encoder),
         "pad_token_id": 0,
         **({"tie_word_embeddings": masked.head.tied} if isinstance(masked, MaskedLM) else {}),
+        **TASKS.config(recipe),
     }
 
 
 def entries_of(recipe: Recipe) -> list[Entry]:
-    entries = encoder_entries(recipe.encoder, "bert.")
+    entries = [*encoder_entries(body_of(recipe), "bert."), *TASKS.entries(recipe)]
     for objective in recipe.objectives:
         if isinstance(objective, MaskedLM):
             transform, bias = "cls.predictions.transform", "cls.predictions.bias"
@@ -77,4 +93,5 @@ LAYOUT = HFLayout(
     renamed={r"^(?=embeddings\.|encoder\.|pooler\.)": "bert.", **LAYER_NORM},
     # The rest are copies: of tied weights, or of a bias that one of two names is enough for.
     ignored=(r"bert\.embeddings\.position_ids", r"cls\.predictions\.(bias|decoder\.weight|decoder\.bias)"),
+    head=TASKS.head_of,
 )

@@ -1,10 +1,11 @@
-"""DistilBERT's folder in `transformers`: DistilBertModel, DistilBertForMaskedLM. No segments, no pooler.
+"""DistilBERT's folder in `transformers`: DistilBertModel, DistilBertForMaskedLM, its task models. No segments, no pooler.
 
 Sinusoidal positions are ordinary weights of the file, so that they are read and written as learned ones.
 """
 
 from typing import Any
 
+from bertie.models.layouts.labels import ANSWERS, CHOICE, ROWS, TOKENS
 from bertie.models.layouts.layout import Config, Entry, HFLayout
 from bertie.models.layouts.post_norm import (
     LAYER_NORM,
@@ -18,7 +19,9 @@ from bertie.models.layouts.post_norm import (
     layer_entries,
     refuse_unknown,
 )
-from bertie.models.recipe import Recipe
+from bertie.models.layouts.task_heads import HeadNames, TaskHeads
+from bertie.models.recipe import AnyObjective, Recipe
+from bertie.nn.heads import SequenceHeadSpec
 from bertie.objectives.masked_lm import MaskedLM
 
 SPELLING = {  # the usual word -> theirs
@@ -38,6 +41,22 @@ PARTS = {
     "feed_forward.part.down": "ffn.lin2",
     "feed_forward.residual.norm": "output_layer_norm",
 }
+PER_ROW = HeadNames(
+    "classifier",
+    "pre_classifier",
+    head=lambda config: SequenceHeadSpec(activation="relu"),
+    dropout="seq_classif_dropout",
+    rate=0.2,
+)
+TASKS = TaskHeads(
+    "DistilBert",
+    {
+        ROWS: PER_ROW,
+        CHOICE: PER_ROW,
+        TOKENS: HeadNames("classifier", dropout=None),
+        ANSWERS: HeadNames("qa_outputs"),
+    },
+)
 
 
 def recipe_of(config: Config, names: frozenset[str]) -> Recipe:
@@ -46,16 +65,20 @@ def recipe_of(config: Config, names: frozenset[str]) -> Recipe:
     config = {**config, **respelled, "layer_norm_eps": 1e-12}  # which no config can change
     encoder = encoder_of(config, pooler=False)
     encoder = encoder.changed({"embeddings.tables": encoder.embeddings.tables[:2]})
-    masked = (MaskedLM(head=head_of(config)),) if has(names, "vocab_transform.") else ()
-    return Recipe(name="distilbert", encoder=encoder, objectives=masked)
+    objectives: list[AnyObjective] = []
+    if (task := TASKS.read(config, names)) is not None:
+        objectives.append(task)
+    elif has(names, "vocab_transform."):
+        objectives.append(MaskedLM(head=head_of(config)))
+    return Recipe(name="distilbert", encoder=encoder, objectives=tuple(objectives))
 
 
 def config(recipe: Recipe) -> dict[str, Any] | None:
     """A student's head has the names of any other head that tells masked tokens, so there is place for one of them."""
     if len(recipe.objectives) > 1:
         return None
-    masked = tuple(MaskedLM(head=one.head) for one in recipe.objectives if isinstance(one, MaskedLM))
-    return if_expressible(recipe.replace(objectives=masked), write_config, recipe_of, entries_of)
+    told = tuple(MaskedLM(head=one.head) if isinstance(one, MaskedLM) else one for one in recipe.objectives)
+    return if_expressible(recipe.replace(objectives=told), write_config, recipe_of, entries_of)
 
 
 def write_config(recipe: Recipe) -> dict[str, Any]:
@@ -69,11 +92,12 @@ def write_config(recipe: Recipe) -> dict[str, Any]:
         "sinusoidal_pos_embds": False,
         "pad_token_id": 0,
         **({"tie_word_embeddings": masked.head.tied} if masked else {}),
+        **TASKS.config(recipe),
     }
 
 
 def entries_of(recipe: Recipe) -> list[Entry]:
-    entries = embedding_entries(recipe.encoder, "distilbert.")
+    entries = [*embedding_entries(recipe.encoder, "distilbert."), *TASKS.entries(recipe)]
     for number in range(recipe.encoder.stack.depth):
         theirs = f"distilbert.transformer.layer.{number}"
         entries += layer_entries(f"encoder.stack.blocks.{number}", theirs, QKV, PARTS)
@@ -91,4 +115,5 @@ LAYOUT = HFLayout(
     kinds=frozenset({"masked-lm", "distillation"}),
     renamed={r"^(?=embeddings\.|transformer\.)": "distilbert.", **LAYER_NORM},
     ignored=(r"distilbert\.embeddings\.position_ids", r"vocab_projector\.weight"),  # the table of tokens again
+    head=TASKS.head_of,
 )

@@ -1,4 +1,5 @@
-"""ELECTRA's folders in `transformers`: ElectraModel, ElectraForPreTraining, and ElectraForMaskedLM for a generator.
+"""ELECTRA's folders in `transformers`: ElectraModel, ElectraForPreTraining, its task models, and ElectraForMaskedLM for
+a generator.
 
 A model that has its generator with it is a discriminator's folder with a folder `generator` inside.
 """
@@ -6,6 +7,7 @@ A model that has its generator with it is a discriminator's folder with a folder
 from collections.abc import Mapping
 from typing import Any
 
+from bertie.models.layouts.labels import ANSWERS, CHOICE, ROWS, TOKENS
 from bertie.models.layouts.layout import Companion, Config, Entry, HFLayout, both
 from bertie.models.layouts.post_norm import (
     LAYER_NORM,
@@ -19,9 +21,12 @@ from bertie.models.layouts.post_norm import (
     if_expressible,
     refuse_unknown,
 )
+from bertie.models.layouts.task_heads import HeadNames, TaskHeads
 from bertie.models.recipe import AnyObjective, Recipe
+from bertie.nn.heads import SequenceHeadSpec
 from bertie.objectives.masked_lm import MaskedLM
 from bertie.objectives.replaced_tokens import ReplacedTokens
+from bertie.tasks.task import Task
 
 ARCHITECTURES = {
     (): "ElectraModel",
@@ -29,6 +34,24 @@ ARCHITECTURES = {
     ("masked-lm",): "ElectraForMaskedLM",
 }
 GENERATOR = "generator"
+TASKS = TaskHeads(
+    "Electra",
+    {
+        ROWS: HeadNames(
+            "classifier.out_proj", "classifier.dense", head=lambda config: SequenceHeadSpec(activation="gelu")
+        ),
+        CHOICE: HeadNames(
+            "classifier",
+            "sequence_summary.summary",
+            head=lambda config: SequenceHeadSpec(activation="gelu"),
+            settings={"summary_type": "first", "summary_use_proj": True, "summary_activation": "gelu"},
+            dropout="summary_last_dropout",
+            rate=0.1,
+        ),
+        TOKENS: HeadNames("classifier"),
+        ANSWERS: HeadNames("qa_outputs"),
+    },
+)
 
 
 def recipe_of(config: Config, names: frozenset[str]) -> Recipe:
@@ -36,6 +59,8 @@ def recipe_of(config: Config, names: frozenset[str]) -> Recipe:
     refuse_unknown(config)
     factor = config.get("embedding_size", 128)
     encoder = encoder_of(config, pooler=False, factor=None if factor == config["hidden_size"] else factor)
+    if (task := TASKS.read(config, names)) is not None:
+        return Recipe(name="electra", encoder=encoder, objectives=(task,))
     objectives: list[AnyObjective] = []
     if has(names, "discriminator_predictions."):
         objectives.append(ReplacedTokens(activation=activation_of(config)))
@@ -54,17 +79,18 @@ def write_config(recipe: Recipe) -> dict[str, Any]:
     encoder = recipe.encoder
     masked = next((one for one in recipe.objectives if isinstance(one, MaskedLM)), None)
     return {
-        "architectures": [ARCHITECTURES[tuple(one.kind for one in recipe.objectives)]],
+        "architectures": [ARCHITECTURES[tuple(one.kind for one in recipe.objectives if not isinstance(one, Task))]],
         "model_type": "electra",
         **config_of(encoder),
         "embedding_size": encoder.embeddings.table_width(encoder.width),
         "pad_token_id": 0,
         **({"tie_word_embeddings": masked.head.tied} if masked else {}),
+        **TASKS.config(recipe),
     }
 
 
 def entries_of(recipe: Recipe) -> list[Entry]:
-    entries = encoder_entries(recipe.encoder, "electra.")
+    entries = [*encoder_entries(recipe.encoder, "electra."), *TASKS.entries(recipe)]
     if recipe.encoder.embeddings.factor is not None:
         entries += both("encoder.embeddings.project", "electra.embeddings_project")
     for objective in recipe.objectives:
@@ -99,4 +125,5 @@ LAYOUT = HFLayout(
     renamed={r"^(?=embeddings\.|embeddings_project\.|encoder\.)": "electra.", **LAYER_NORM},
     ignored=(r"electra\.embeddings\.position_ids", r"generator_lm_head\.weight"),  # the table of tokens again
     companions=companions,
+    head=TASKS.head_of,
 )

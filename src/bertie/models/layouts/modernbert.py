@@ -1,4 +1,4 @@
-"""ModernBERT's folder in `transformers`: ModernBertModel, ModernBertForMaskedLM.
+"""ModernBERT's folder in `transformers`: ModernBertModel, ModernBertForMaskedLM, and its task models of rows.
 
 In training `transformers` drops also after the attention's output, at the rate of its weights, and inside the
 feed-forward instead of after it.
@@ -8,14 +8,16 @@ from collections.abc import Sequence
 from typing import Any
 
 from bertie.errors import FolderError
-from bertie.models.layouts.layout import Config, Entry, HFLayout, both, only
+from bertie.models.layouts.labels import CHOICE, ROWS
+from bertie.models.layouts.layout import Config, Entry, HFLayout, only, weights
 from bertie.models.layouts.post_norm import activation_of, has, hf_activation, if_expressible, refuse_unknown
-from bertie.models.recipe import Recipe
+from bertie.models.layouts.task_heads import HeadNames, TaskHeads, task_in
+from bertie.models.recipe import AnyObjective, Recipe
 from bertie.nn.attention import AttentionSpec
 from bertie.nn.embeddings import EmbeddingsSpec, TableSpec
 from bertie.nn.encoder import EncoderSpec
 from bertie.nn.feed_forward import GatedSpec
-from bertie.nn.heads import VocabularyHeadSpec
+from bertie.nn.heads import RowState, SequenceHeadSpec, VocabularyHeadSpec
 from bertie.nn.residual import PreNormSpec
 from bertie.nn.rotary import RotarySpec
 from bertie.nn.stack import BlockSpec, StackSpec
@@ -26,6 +28,7 @@ FULL, LOCAL = "full_attention", "sliding_attention"
 BASES = {FULL: 160_000.0, LOCAL: 10_000.0}
 OLD_BASES = {FULL: "global_rope_theta", LOCAL: "local_rope_theta"}
 LOCAL_ATTENTION = 128  # tokens that a local layer sees, half of them to either side
+POOLING: dict[str, RowState] = {"cls": "first", "mean": "mean"}
 
 
 # --- config -> recipe
@@ -33,8 +36,28 @@ LOCAL_ATTENTION = 128  # tokens that a local layer sees, half of them to either 
 
 def recipe_of(config: Config, names: frozenset[str]) -> Recipe:
     refuse_unknown(config, {"rope_scaling": None})
-    objectives = (MaskedLM(rate=0.3, head=head_of(config)),) if has(names, "decoder.") else ()
-    return Recipe(name="modernbert", tokenizer="byte-bpe", encoder=encoder_of(config), objectives=objectives)
+    objectives: list[AnyObjective] = []
+    if (task := TASKS.read(config, names)) is not None:
+        objectives.append(task)
+    elif has(names, "decoder."):
+        objectives.append(MaskedLM(rate=0.3, head=head_of(config)))
+    return Recipe(name="modernbert", tokenizer="byte-bpe", encoder=encoder_of(config), objectives=tuple(objectives))
+
+
+def row_head_of(config: Config) -> SequenceHeadSpec:
+    bias = config.get("norm_bias", False)
+    refuse_unknown(config, {"classifier_bias": bias})
+    return SequenceHeadSpec(
+        tokens=POOLING[config.get("classifier_pooling", "cls")],
+        activation=activation_of(config, "classifier_activation"),
+        norm_eps=config.get("norm_eps", 1e-5),
+        bias=bias,
+    )
+
+
+PER_ROW = HeadNames("classifier", "head.dense", "head.norm", head=row_head_of, rate=0.0)
+# Those of tokens and answers have the same transform below their output, which bertie's have not.
+TASKS = TaskHeads("ModernBert", {ROWS: PER_ROW, CHOICE: PER_ROW})
 
 
 def head_of(config: Config) -> VocabularyHeadSpec:
@@ -165,7 +188,20 @@ def write_config(recipe: Recipe) -> dict[str, Any]:
         "mlp_dropout": block.residual.dropout,
         "initializer_range": encoder.initial_std,
         **({} if masked is None else head_config(masked.head)),
+        **row_head_config(recipe),
         **dict.fromkeys(unknown_ids),  # those that `transformers` would put there may be none of the vocabulary
+    }
+
+
+def row_head_config(recipe: Recipe) -> dict[str, Any]:
+    head = getattr(task_in(recipe), "head", None)
+    if not isinstance(head, SequenceHeadSpec):
+        return TASKS.config(recipe)
+    return {
+        "classifier_pooling": {ours: theirs for theirs, ours in POOLING.items()}[head.tokens],
+        "classifier_activation": hf_activation(head.activation),
+        "classifier_bias": head.bias,
+        **TASKS.config(recipe),
     }
 
 
@@ -185,6 +221,7 @@ def entries_of(recipe: Recipe) -> list[Entry]:
     embeddings, stack = recipe.encoder.embeddings, recipe.encoder.stack
     assert isinstance(stack, StackSpec)
     entries = [
+        *TASKS.entries(recipe),
         only("encoder.embeddings.tables.tokens.weight", "model.embeddings.tok_embeddings.weight"),
         *weights("encoder.embeddings.norm", "model.embeddings.norm", embeddings.norm_bias),
         *weights("encoder.stack.final_norm", "model.final_norm", embeddings.norm_bias),
@@ -212,10 +249,6 @@ def entries_of(recipe: Recipe) -> list[Entry]:
     return entries
 
 
-def weights(ours: str, theirs: str, bias: bool) -> list[Entry]:
-    return both(ours, theirs) if bias else [only(f"{ours}.weight", f"{theirs}.weight")]
-
-
 LAYOUT = HFLayout(
     recipe=recipe_of,
     config=config,
@@ -224,4 +257,5 @@ LAYOUT = HFLayout(
     kinds=frozenset({"masked-lm"}),
     renamed={r"^(?=embeddings\.|layers\.|final_norm\.)": "model."},
     ignored=(r"decoder\.weight",),
+    head=TASKS.head_of,
 )

@@ -7,6 +7,7 @@ from pydantic import ValidationError
 
 from bertie.errors import FolderError, SpecError
 from bertie.models.layouts.layout import Config, Entry, both, only
+from bertie.models.layouts.task_heads import body_of, computed
 from bertie.models.recipe import Recipe
 from bertie.nn.attention import AttentionSpec
 from bertie.nn.embeddings import EmbeddingsSpec, TableSpec
@@ -19,6 +20,7 @@ from bertie.nn.scoring import DotProductSpec
 from bertie.nn.stack import BlockSpec, StackSpec
 from bertie.objectives.masked_lm import MaskedLM
 from bertie.objectives.pair_relation import PairRelation
+from bertie.tasks.task import Task
 
 ACTIVATION_NAMES: dict[str, ActivationName] = {
     "gelu": "gelu",
@@ -128,13 +130,18 @@ def if_expressible(
 
 def same_model(one: Recipe, other: Recipe) -> bool:
     """The same computation with the same heads. How tokens are masked, and in which samples, is in no config."""
-    return one.encoder == other.encoder and heads_of(one) == heads_of(other)
+    return body_of(one) == body_of(other) and heads_of(one) == heads_of(other)
 
 
 def heads_of(recipe: Recipe) -> dict[str, Any]:
-    """What a config tells of them, by kind."""
+    """What a config tells of them, by kind. Several kinds of task look the same in a config."""
     told = ("head", "activation")
-    return {one.kind: [getattr(one, name, None) for name in told] for one in recipe.objectives}
+    return {
+        "task" if isinstance(one, Task) else one.kind: computed(one, recipe.encoder)
+        if isinstance(one, Task)
+        else [getattr(one, name, None) for name in told]
+        for one in recipe.objectives
+    }
 
 
 # --- names

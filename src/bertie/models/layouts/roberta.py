@@ -1,10 +1,12 @@
-"""RoBERTa's folder in `transformers`, and those of XLM-R and CamemBERT, which differ in the tokenizer alone."""
+"""RoBERTa's folder in `transformers`, with its task models, and those of XLM-R and CamemBERT, which differ in the tokenizer
+alone."""
 
 from functools import partial
 from typing import Any
 
 from bertie.data.shapes import Packed
 from bertie.errors import FolderError
+from bertie.models.layouts.labels import ANSWERS, CHOICE, ROWS, TOKENS
 from bertie.models.layouts.layout import Config, Entry, HFLayout
 from bertie.models.layouts.post_norm import (
     LAYER_NORM,
@@ -17,11 +19,19 @@ from bertie.models.layouts.post_norm import (
     if_expressible,
     refuse_unknown,
 )
-from bertie.models.recipe import Recipe, TokenizerKind
+from bertie.models.layouts.task_heads import HeadNames, TaskHeads, body_of
+from bertie.models.recipe import AnyObjective, Recipe, TokenizerKind
 from bertie.objectives.masked_lm import MaskedLM
 
 CLASSES = {"roberta": "Roberta", "xlm-roberta": "XLMRoberta", "camembert": "Camembert"}
 TOKENIZERS: dict[str, TokenizerKind] = {"roberta": "byte-bpe", "xlm-roberta": "unigram", "camembert": "unigram"}
+HEADS = {
+    ROWS: HeadNames("classifier.out_proj", "classifier.dense"),
+    CHOICE: HeadNames("classifier", "roberta.pooler.dense", dropout=None),
+    TOKENS: HeadNames("classifier"),
+    ANSWERS: HeadNames("qa_outputs"),
+}
+TASKS = {model_type: TaskHeads(name, HEADS) for model_type, name in CLASSES.items()}
 
 
 def recipe_of(model_type: str, config: Config, names: frozenset[str]) -> Recipe:
@@ -29,10 +39,17 @@ def recipe_of(model_type: str, config: Config, names: frozenset[str]) -> Recipe:
     padding = config.get("pad_token_id", 1)
     if not isinstance(padding, int) or padding < 0:
         raise FolderError(f"config.json sets pad_token_id to {padding!r}, and positions are counted from behind it")
-    encoder = encoder_of(config, pooler=has(names, "roberta.pooler."), first_position=padding + 1)
-    head = head_of(config).replace(activation="gelu")
-    masked = (MaskedLM(samples=Packed(), head=head),) if has(names, "lm_head.") else ()
-    return Recipe(name=model_type, tokenizer=TOKENIZERS[model_type], encoder=encoder, objectives=masked)
+    task = TASKS[model_type].read(config, names)
+    pooler = has(names, "roberta.pooler.") and TASKS[model_type].keeps_pooler(task, "roberta.pooler")
+    encoder = encoder_of(config, pooler=pooler, first_position=padding + 1)
+    objectives: list[AnyObjective] = []
+    if task is not None:
+        objectives.append(task)
+    elif has(names, "lm_head."):
+        objectives.append(MaskedLM(samples=Packed(), head=head_of(config).replace(activation="gelu")))
+    return Recipe(
+        name=model_type, tokenizer=TOKENIZERS[model_type], encoder=encoder, objectives=tuple(objectives)
+    )
 
 
 def config(model_type: str, recipe: Recipe) -> dict[str, Any] | None:
@@ -40,7 +57,8 @@ def config(model_type: str, recipe: Recipe) -> dict[str, Any] | None:
     unigram = TOKENIZERS[model_type] == "unigram"
     if (recipe.tokenizer == "unigram") != unigram:
         return None
-    return if_expressible(recipe, partial(write_config, model_type), partial(recipe_of, model_type), entries_of)
+    entries = partial(entries_of, model_type)
+    return if_expressible(recipe, partial(write_config, model_type), partial(recipe_of, model_type), entries)
 
 
 def write_config(model_type: str, recipe: Recipe) -> dict[str, Any]:
@@ -53,11 +71,12 @@ def write_config(model_type: str, recipe: Recipe) -> dict[str, Any]:
         "bos_token_id": 0,
         "eos_token_id": 2,
         **({"tie_word_embeddings": masked.head.tied} if masked else {}),
+        **TASKS[model_type].config(recipe),
     }
 
 
-def entries_of(recipe: Recipe) -> list[Entry]:
-    entries = encoder_entries(recipe.encoder, "roberta.")
+def entries_of(model_type: str, recipe: Recipe) -> list[Entry]:
+    entries = [*encoder_entries(body_of(recipe), "roberta."), *TASKS[model_type].entries(recipe)]
     for objective in recipe.objectives:
         if isinstance(objective, MaskedLM):
             names = ("lm_head.dense", "lm_head.layer_norm", "lm_head.decoder")
@@ -69,10 +88,11 @@ def layout(model_type: str) -> HFLayout:
     return HFLayout(
         recipe=partial(recipe_of, model_type),
         config=partial(config, model_type),
-        entries=entries_of,
+        entries=partial(entries_of, model_type),
         prefix="roberta.",
         kinds=frozenset({"masked-lm"}),
         renamed={r"^(?=embeddings\.|encoder\.|pooler\.)": "roberta.", **LAYER_NORM},
         # The rest are copies: of tied weights, or of a bias that one of two names is enough for.
         ignored=(r"roberta\.embeddings\.position_ids", r"lm_head\.(bias|decoder\.weight|decoder\.bias)"),
+        head=TASKS[model_type].head_of,
     )

@@ -1,4 +1,4 @@
-"""XLM's folder in `transformers`: XLMModel, XLMWithLMHeadModel.
+"""XLM's folder in `transformers`: XLMModel, XLMWithLMHeadModel, and its task models but that of choices.
 
 Where a batch does not tell its languages, all tokens are of the first one; `transformers` adds no language at all then.
 """
@@ -6,14 +6,16 @@ Where a batch does not tell its languages, all tokens are of the first one; `tra
 from typing import Any
 
 from bertie.data.shapes import Parallel
+from bertie.models.layouts.labels import ANSWERS, ROWS, TOKENS
 from bertie.models.layouts.layout import Config, Entry, HFLayout, both, only
 from bertie.models.layouts.post_norm import has, if_expressible, refuse_unknown
-from bertie.models.recipe import Recipe
+from bertie.models.layouts.task_heads import HeadNames, TaskHeads
+from bertie.models.recipe import AnyObjective, Recipe
 from bertie.nn.attention import AttentionSpec
 from bertie.nn.embeddings import EmbeddingsSpec, TableSpec
 from bertie.nn.encoder import EncoderSpec
 from bertie.nn.feed_forward import DenseSpec
-from bertie.nn.heads import VocabularyHeadSpec
+from bertie.nn.heads import SequenceHeadSpec, VocabularyHeadSpec
 from bertie.nn.residual import PostNormSpec
 from bertie.nn.scoring import DotProductSpec
 from bertie.nn.stack import BlockSpec, StackSpec
@@ -21,13 +23,37 @@ from bertie.objectives.masked_lm import MaskedLM
 
 PLAIN = {"causal": False, "asm": False, "is_encoder": True}
 TABLES = {"tokens": "embeddings", "positions": "position_embeddings", "languages": "lang_embeddings"}
+SUMMARY = {
+    "summary_type": "first",
+    "summary_use_proj": True,
+    "summary_proj_to_labels": True,
+    "summary_activation": None,
+}
+TASKS = TaskHeads(
+    "XLM",
+    {
+        ROWS: HeadNames(
+            "sequence_summary.summary",
+            head=lambda config: SequenceHeadSpec(transform=False),
+            settings=SUMMARY,
+            dropout="summary_first_dropout",
+            rate=0.1,
+        ),
+        TOKENS: HeadNames("classifier", dropout=None),
+        ANSWERS: HeadNames("qa_outputs", suffix="Simple"),
+    },
+)
 
 
 def recipe_of(config: Config, names: frozenset[str]) -> Recipe:
     refuse_unknown(config, PLAIN)
-    head = VocabularyHeadSpec(transform=False, tied=config.get("tie_word_embeddings", True))
-    objectives = (MaskedLM(samples=Parallel(), head=head),) if has(names, "pred_layer.") else ()
-    return Recipe(name="xlm", encoder=encoder_of(config), objectives=objectives)
+    objectives: list[AnyObjective] = []
+    if (task := TASKS.read(config, names)) is not None:
+        objectives.append(task)
+    elif has(names, "pred_layer."):
+        head = VocabularyHeadSpec(transform=False, tied=config.get("tie_word_embeddings", True))
+        objectives.append(MaskedLM(samples=Parallel(), head=head))
+    return Recipe(name="xlm", encoder=encoder_of(config), objectives=tuple(objectives))
 
 
 def encoder_of(config: Config) -> EncoderSpec:
@@ -84,6 +110,7 @@ def write_config(recipe: Recipe) -> dict[str, Any]:
         "pad_token_id": -1,
         **PLAIN,
         **({"tie_word_embeddings": masked.head.tied} if masked else {}),
+        **TASKS.config(recipe),
     }
 
 
@@ -93,7 +120,7 @@ def entries_of(recipe: Recipe) -> list[Entry]:
         only(f"encoder.embeddings.tables.{field}.weight", f"transformer.{TABLES[field]}.weight")
         for field in encoder.embeddings.fields
     ]
-    entries += both("encoder.embeddings.norm", "transformer.layer_norm_emb")
+    entries += [*both("encoder.embeddings.norm", "transformer.layer_norm_emb"), *TASKS.entries(recipe)]
     for number in range(encoder.stack.depth):
         entries += layer_entries(number)
     for objective in recipe.objectives:
@@ -130,4 +157,5 @@ LAYOUT = HFLayout(
     kinds=frozenset({"masked-lm"}),
     renamed={rf"^(?=({'|'.join(PARTS)})(\.|$))": "transformer."},
     ignored=(r"transformer\.position_ids", r"pred_layer\.proj\.weight"),
+    head=TASKS.head_of,
 )

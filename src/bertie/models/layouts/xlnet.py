@@ -1,4 +1,4 @@
-"""XLNet's folder in `transformers`: XLNetModel, XLNetLMHeadModel.
+"""XLNet's folder in `transformers`: XLNetModel, XLNetLMHeadModel, and its task models. Its rows are padded on the left.
 
 Most of its weights are [H, N, D], with what enters as the first axis. It has one rate of dropout, and in training drops
 at a few places more than bertie: inside the feed-forward, from the waves of distances, and after the last layer.
@@ -7,29 +7,52 @@ at a few places more than bertie: inside the feed-forward, from the waves of dis
 from typing import Any
 
 from bertie.data.shapes import Pairs
+from bertie.models.layouts.labels import ANSWERS, CHOICE, ROWS, TOKENS
 from bertie.models.layouts.layout import Config, Entry, HFLayout, both, only
 from bertie.models.layouts.post_norm import activation_of, has, hf_activation, if_expressible, refuse_unknown
-from bertie.models.recipe import Recipe
+from bertie.models.layouts.task_heads import HeadNames, TaskHeads
+from bertie.models.recipe import AnyObjective, Recipe
 from bertie.nn.attention import AttentionSpec
 from bertie.nn.embeddings import EmbeddingsSpec, TableSpec
 from bertie.nn.encoder import EncoderSpec
 from bertie.nn.feed_forward import DenseSpec
-from bertie.nn.heads import VocabularyHeadSpec
+from bertie.nn.heads import SequenceHeadSpec, VocabularyHeadSpec
 from bertie.nn.relative import RelativeSpec
 from bertie.nn.residual import PostNormSpec
 from bertie.nn.stack import BlockSpec, StackSpec
 from bertie.objectives.permutation_lm import PermutationLM
 
 PLAIN = {"attn_type": "bi", "bi_data": False, "clamp_len": -1, "reuse_len": None}
+PER_ROW = HeadNames(
+    "logits_proj",
+    "sequence_summary.summary",
+    head=lambda config: SequenceHeadSpec(tokens="last"),
+    settings={"summary_type": "last", "summary_use_proj": True, "summary_activation": "tanh"},
+    dropout="summary_last_dropout",
+    rate=0.1,
+)
+TASKS = TaskHeads(
+    "XLNet",
+    {
+        ROWS: PER_ROW,
+        CHOICE: PER_ROW,
+        TOKENS: HeadNames("classifier", dropout=None),
+        ANSWERS: HeadNames("qa_outputs", suffix="Simple"),
+    },
+)
 
 
 def recipe_of(config: Config, names: frozenset[str]) -> Recipe:
     encoder = encoder_of(config)
     num_heads: int = encoder.stack.block.mixer.num_heads  # type: ignore[union-attr]
     refuse_unknown(config, {**PLAIN, "d_head": encoder.width // num_heads})
-    head = VocabularyHeadSpec(transform=False, tied=config.get("tie_word_embeddings", True))
-    objectives = (PermutationLM(samples=Pairs(), head=head),) if has(names, "lm_loss.") else ()
-    return Recipe(name="xlnet", tokenizer="unigram", encoder=encoder, objectives=objectives)
+    objectives: list[AnyObjective] = []
+    if (task := TASKS.read(config, names)) is not None:
+        objectives.append(task)
+    elif has(names, "lm_loss."):
+        head = VocabularyHeadSpec(transform=False, tied=config.get("tie_word_embeddings", True))
+        objectives.append(PermutationLM(samples=Pairs(), head=head))
+    return Recipe(name="xlnet", tokenizer="unigram", encoder=encoder, objectives=tuple(objectives))
 
 
 def encoder_of(config: Config) -> EncoderSpec:
@@ -77,6 +100,7 @@ def write_config(recipe: Recipe) -> dict[str, Any]:
         "mem_len": block.mixer.memory_length or None,
         **PLAIN,
         **({"tie_word_embeddings": predicted.head.tied} if predicted else {}),
+        **TASKS.config(recipe),
     }
 
 
@@ -85,6 +109,7 @@ def entries_of(recipe: Recipe) -> list[Entry]:
     num_heads: int = encoder.stack.block.mixer.num_heads  # type: ignore[union-attr]
     shape = (encoder.width, num_heads, encoder.width // num_heads)
     entries = [only("encoder.embeddings.tables.tokens.weight", "transformer.word_embedding.weight")]
+    entries += TASKS.entries(recipe)
     for number in range(encoder.stack.depth):
         entries += layer_entries(f"encoder.stack.blocks.{number}", f"transformer.layer.{number}", shape)
     for objective in recipe.objectives:
@@ -124,4 +149,5 @@ LAYOUT = HFLayout(
     renamed={r"^(?=word_embedding\.|mask_emb$|layer\.)": "transformer."},
     # What the second stream begins with is the objective's; an encoder alone has no second stream.
     ignored=(r"transformer\.mask_emb", r"lm_loss\.weight"),
+    head=TASKS.head_of,
 )
