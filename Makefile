@@ -50,6 +50,7 @@ bench: $(STAMP)  ## measure bertie beside its peers (they get an environment of 
 	$(PYTHON) benchmarks/embed.py
 	$(PYTHON) benchmarks/corpus.py
 	$(PYTHON) benchmarks/pretrain.py
+	$(PYTHON) benchmarks/finetune.py
 
 .PHONY: experiment
 experiment: $(STAMP)  ## run or go on with an experiment: make experiment NAME=ablations

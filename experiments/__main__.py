@@ -13,7 +13,16 @@ from benchmarks.load import load_warning
 from benchmarks.lock import only_one
 
 from bertie.errors import UserError
-from experiments import ablations, against_trainer, chinese, descendants
+from experiments import (
+    ablations,
+    against_trainer,
+    chinese,
+    descendants,
+    finetuning,
+    full_runs,
+    made_up_tasks,
+    pretrained_or_not,
+)
 from experiments.cell import Cell, in_order
 from experiments.experiment import Experiment, Setting
 from experiments.report import rows_of, table, write_report
@@ -25,6 +34,10 @@ EXPERIMENTS: dict[str, Experiment] = {
     "against_trainer": against_trainer.EXPERIMENT,
     "chinese": chinese.EXPERIMENT,
     "descendants": descendants.EXPERIMENT,
+    "finetuning": finetuning.EXPERIMENT,
+    "full_runs": full_runs.EXPERIMENT,
+    "made_up_tasks": made_up_tasks.EXPERIMENT,
+    "pretrained_or_not": pretrained_or_not.EXPERIMENT,
 }
 
 

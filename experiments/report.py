@@ -13,12 +13,27 @@ SIGNS = "ox+*#%"
 
 
 def rows_of(cells: Iterable[Cell], results: dict[str, Result]) -> Rows:
-    """What is there; a configuration without any result has no row."""
-    rows: dict[str, list[Result]] = {}
+    """What is there; a configuration without any result has no row. Cells of one name and seed are one result."""
+    rows: dict[str, dict[int | None, Result]] = {}
     for cell in cells:
         if cell.digest in results:
-            rows.setdefault(cell.name, []).append(results[cell.digest])
-    return rows
+            seeds = rows.setdefault(cell.name, {})
+            found = results[cell.digest]
+            seeds[cell.seed] = joined(seeds[cell.seed], found) if cell.seed in seeds else found
+    return {name: list(seeds.values()) for name, seeds in rows.items()}
+
+
+def joined(first: Result, second: Result) -> Result:
+    """The figures of both."""
+    names = ("figures", "curves", "examples")
+    both = {name: {**first.get(name, {}), **second.get(name, {})} for name in names}
+    return {**first, **both, "makers": [*makers(first), *makers(second)]}
+
+
+def makers(result: Result) -> list[Result]:
+    """Of all cells that filled it."""
+    found: list[Result] = result.get("makers", [result["made"]])
+    return found
 
 
 def table(columns: Sequence[Column], rows: Rows) -> list[str]:
@@ -71,7 +86,7 @@ def write_report(name: str, experiment: Experiment, rows: Rows, folder: Path) ->
 
 def origin(rows: Rows) -> list[str]:
     """Which machine and which code; several of them are told, since such rows may not be compared."""
-    made = [result["made"] for results in rows.values() for result in results]
+    made = [one for results in rows.values() for result in results for one in makers(result)]
     machines, codes = ({one[name] for one in made} for name in ("machine", "code"))
     told = [f"Machine: {'; '.join(sorted(machines))}."] if machines else []
     if len(codes) > 1:

@@ -24,11 +24,11 @@ from bertie.tasks.classification import Classify
 from bertie.tasks.tagging import Tagging
 from bertie.tasks.task import Task
 from bertie.text.tokenizer import Tokenizer
-from bertie.train.finetune_data import MICRO_TOKENS
 from bertie.train.instances import split_rows
 from bertie.train.loop import take_step
 from bertie.train.optimiser import AdamWSpec
-from bertie.train.task_data import Examples
+from bertie.train.options import MICRO_TOKENS
+from bertie.train.task_data import Examples, Labelled
 
 ADAMW = AdamWSpec(rate=5e-5)
 COLUMNS = {
@@ -63,7 +63,8 @@ def batches_of(request: Answer, tokenizer: Tokenizer) -> Iterator[list[Sample]]:
     """For ever. A long passage gives several windows; a batch counts them, so that all contenders take the same."""
     name = request["task"]
     task = task_of(name, request["labels"])
-    examples = Examples(task, open_rows(request["rows"]), COLUMNS[name], tokenizer, request["length"], "refuse")
+    data = Labelled(open_rows(request["rows"]), COLUMNS[name])
+    examples = Examples(task, data, tokenizer, request["length"], "refuse")
 
     def samples() -> Iterator[Sample]:
         while True:

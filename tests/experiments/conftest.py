@@ -13,6 +13,7 @@ if str(ROOT) not in sys.path:
 from experiments.cell import Cell, Result  # noqa: E402
 from experiments.runner import Runner  # noqa: E402
 from experiments.store import Store  # noqa: E402
+from experiments.task_sets import SOURCES  # noqa: E402
 
 # Appends a line to a file each time that it runs, then writes the number it was given.
 WRITE = """
@@ -42,6 +43,17 @@ def make_cell() -> Callable[..., Cell]:
         return Cell(name, [command], read_number, seed=seed, needs=needs or {})
 
     return make
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    """All files that experiments name; what is in them is not real."""
+    wikis = ("en_wiki.jsonl.gz", "zh_wiki.jsonl.gz")
+    for file in {*wikis, *(file for source in SOURCES.values() for file in source.files.values())}:
+        path = tmp_path / "shared" / "data" / file
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(file)
+    return tmp_path / "shared"
 
 
 @pytest.fixture

@@ -44,3 +44,9 @@ def test_a_missing_input_is_a_user_error(make_cell: Make, tmp_path: Path) -> Non
 
 def test_commands_of_bertie() -> None:
     assert bertie("pretrain", "--seed", 3) == ("{python}", "-m", "bertie.cli.app", "pretrain", "--seed", "3")
+
+
+def test_a_part_is_told_and_is_no_configuration(make_cell: Make) -> None:
+    cell = replace(make_cell("base", 1, seed=2), part="SST-2")
+    assert cell.title == "base: SST-2, seed 2"
+    assert cell.digest == make_cell("base", 1, seed=2).digest

@@ -1,4 +1,4 @@
-"""The command line: what would be done, what is done, and the three experiments' commands."""
+"""The command line: what would be done, what is done, and the experiments' commands."""
 
 from collections.abc import Callable
 from contextlib import nullcontext
@@ -6,21 +6,14 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from experiments.cell import Cell, in_order
+from experiments.cell import Cell, bertie, in_order
 from experiments.experiment import Column, Experiment, Setting
 
-from bertie.cli.pretrain import pretrain
+from bertie.cli.app import VERBS, LazyCommand
 from experiments import __main__ as command
 
 Make = Callable[..., Cell]
-
-
-@pytest.fixture
-def data(tmp_path: Path) -> Path:
-    (tmp_path / "shared" / "data").mkdir(parents=True)
-    for name in ("en_wiki", "zh_wiki"):
-        (tmp_path / "shared" / "data" / f"{name}.jsonl.gz").write_text(name)
-    return tmp_path / "shared"
+OWN, TRAINED = bertie()[:3], ("pretrain", "finetune", "predict")
 
 
 def given(data: Path, tmp_path: Path) -> list[str]:
@@ -38,13 +31,14 @@ def test_the_list_and_the_plan_run_nothing(data: Path, tmp_path: Path, capsys: p
 
 
 @pytest.mark.parametrize("name", list(command.EXPERIMENTS))
-def test_every_flag_of_an_experiment_is_one_of_pretrain(name: str, data: Path) -> None:
-    known = {f"--{parameter.replace('_', '-')}" for parameter in pretrain.__annotations__}
+def test_every_flag_of_an_experiment_is_one_of_its_verb(name: str, data: Path) -> None:
     cells = in_order(command.EXPERIMENTS[name].cells(Setting(data / "data")))
-    commands = [line for cell in cells for line in cell.commands if "pretrain" in line]
-    assert commands
-    for line in commands:
-        assert {word for word in line if word.startswith("--")} <= known
+    lines = {line for cell in cells for line in cell.commands if line[:3] == OWN and line[3] in TRAINED}
+    assert lines
+    for verb in {line[3] for line in lines}:
+        known = {option for parameter in LazyCommand(verb, VERBS[verb]).load().params for option in parameter.opts}
+        for line in (line for line in lines if line[3] == verb):
+            assert {word for word in line if word.startswith("--")} <= known
 
 
 def test_an_experiment_is_run_and_told(
@@ -79,4 +73,4 @@ def test_missing_data_is_one_sentence(
 def test_a_name_is_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         command.main([])
-    assert "name an experiment (ablations, against_trainer, chinese, descendants)" in capsys.readouterr().err
+    assert f"name an experiment ({', '.join(command.EXPERIMENTS)})" in capsys.readouterr().err

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from experiments.experiment import Column, Curves, Experiment
-from experiments.report import charts, rows_of, table, tell, write_report
+from experiments.report import charts, origin, rows_of, table, tell, write_report
 
 from bertie.errors import CapabilityError
 
@@ -70,3 +70,13 @@ def test_a_picture_is_drawn(tmp_path: Path) -> None:
 def test_only_what_is_there_has_a_row(make_cell: Any) -> None:
     cells = [make_cell("base", 1, seed=1), make_cell("other", 2, seed=1)]
     assert rows_of(cells, {cells[0].digest: ROWS["base"][0]}) == {"base": ROWS["base"][:1]}
+
+
+def test_cells_of_one_name_and_seed_are_one_row(make_cell: Any) -> None:
+    cells = [make_cell("base", number, seed=seed) for number, seed in ((1, 1), (2, 1), (3, 2))]
+    results = [result("base: a", loss=1.0), result("base: b", code="def", accuracy=0.5), result("base: a", loss=3.0)]
+    results[1]["examples"] = {"a_set": [[1.0]]}
+    rows = rows_of(cells, {cell.digest: found for cell, found in zip(cells, results, strict=True)})
+    assert table(COLUMNS, rows)[2:] == ["| base | 2.00 ± 1.41 | 50.0% | 2 |"]
+    assert rows["base"][0]["examples"] == {"a_set": [[1.0]]}
+    assert "The rows were made by 2 versions of the code." in origin(rows)

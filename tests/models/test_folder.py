@@ -49,6 +49,8 @@ def test_every_tensor_of_a_pre_training_folder_is_used(folder: Path) -> None:
         ("BertForMaskedLM", ["masked-lm"], False),
         ("BertForNextSentencePrediction", ["next-sentence"], True),
         ("BertForPreTraining", ["masked-lm", "next-sentence"], True),
+        ("BertForSequenceClassification", ["classify"], True),
+        ("BertForTokenClassification", ["tag"], False),
     ],
 )
 def test_heads_are_told_by_the_tensors(
@@ -61,8 +63,11 @@ def test_heads_are_told_by_the_tensors(
     assert opened.report.clean
 
 
-def test_tensors_of_no_use_are_reported_and_the_rest_is_read(tmp_path: Path, make_hf: Callable[..., Any]) -> None:
+def test_tensors_of_no_use_are_reported_and_the_rest_is_read(
+    tmp_path: Path, make_hf: Callable[..., Any], edit_json: EditJson
+) -> None:
     make_hf(tmp_path, "BertForSequenceClassification")
+    edit_json(tmp_path / "config.json", architectures=["BertForSomethingOfTheirOwn"])
     report = open_folder(tmp_path).report
     assert report.unused == ("classifier.bias", "classifier.weight")
     assert not report.clean

@@ -4,11 +4,24 @@ import pytest
 import torch
 import torch.nn.functional as F
 
+from bertie.batch import Ragged
 from bertie.errors import SpecError
 from bertie.nn.attention import AttentionSpec
 from bertie.nn.embeddings import EmbeddingsSpec, TableSpec
 from bertie.nn.encoder import EncoderSpec
-from bertie.nn.heads import TOKEN_TABLE, Classifier, Detector, Transform, VocabularyHead, VocabularyHeadSpec, drawn
+from bertie.nn.heads import (
+    TOKEN_TABLE,
+    Classifier,
+    Detector,
+    RowState,
+    SequenceHeadSpec,
+    Transform,
+    TransformSpec,
+    VocabularyHead,
+    VocabularyHeadSpec,
+    drawn,
+)
+from bertie.nn.pooling import FirstDenseSpec
 from bertie.nn.stack import BlockSpec, StackSpec
 
 WIDTH, SIZE = 6, 11
@@ -88,3 +101,47 @@ def test_draws_go_by_probability() -> None:
     torch.testing.assert_close(shares, logits.exp(), rtol=0, atol=0.03)
     assert shares[2] == 0
     assert drawn(logits[None], torch.tensor([1.0])).item() == 3, "no die leads out of the vocabulary"
+
+
+# Heads over rows
+
+
+def rows() -> Ragged:
+    return Ragged(torch.randn(6, WIDTH), torch.tensor([3, 1, 2]))
+
+
+@pytest.mark.parametrize("tokens", ["first", "last", "mean"])
+def test_a_head_over_rows_looks_at_one_state_of_each(tokens: RowState) -> None:
+    spec = SequenceHeadSpec(tokens=tokens, transform=None, dropout=0)
+    head, states = spec.build(encoder(), 4), rows()
+    picked = {"first": lambda row: row[0], "last": lambda row: row[-1], "mean": lambda row: row.mean(0)}[tokens]
+    expected = F.linear(torch.stack([picked(row) for row in states.rows()]), head.output.weight, head.output.bias)
+    torch.testing.assert_close(head(encoder().build(), states), expected)
+
+
+def test_a_pooler_stands_for_the_transform_of_a_head() -> None:
+    pooled, bare = encoder().replace(pooler=FirstDenseSpec()).build(), encoder().build()
+    spec, states = SequenceHeadSpec(dropout=0), rows()
+    over_pooler, own = spec.build(encoder().replace(pooler=FirstDenseSpec()), 4), spec.build(encoder(), 4)
+    assert over_pooler.transform is None
+    assert own.transform is not None and pooled.pooler is not None
+    own.output.load_state_dict(over_pooler.output.state_dict())
+    own.transform.dense.load_state_dict(pooled.pooler.dense.state_dict())
+    torch.testing.assert_close(over_pooler(pooled, states), own(bare, states))
+
+
+def test_the_transform_of_a_head_over_rows_may_have_a_norm_and_no_bias() -> None:
+    spec = SequenceHeadSpec(transform=TransformSpec(activation="gelu", norm_eps=1e-5, bias=False), dropout=0)
+    head, states = spec.build(encoder(), 4), rows()
+    first = states.values[states.starts]
+    hidden = F.layer_norm(F.gelu(first @ head.get_parameter("transform.dense.weight").T), (WIDTH,), eps=1e-5)
+    torch.testing.assert_close(head(encoder().build(), states), head.output(hidden))
+    assert {name for name, _ in head.named_parameters() if "bias" in name} == {"output.bias"}
+
+
+def test_a_head_over_rows_drops_in_training_alone() -> None:
+    head, states = SequenceHeadSpec(dropout=0.5).build(encoder(), 4), rows()
+    body = encoder().build()
+    assert not torch.equal(head(body, states), head(body, states))
+    head.eval()
+    assert torch.equal(head(body, states), head(body, states))

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from bertie.batch import Ragged
 from bertie.errors import SpecError
-from bertie.nn.pooling import FirstDenseSpec, Pooling, TokenPooling
+from bertie.nn.pooling import FirstDenseSpec, Pooling, TokenPooling, last_token
 
 NUMPY: dict[TokenPooling, Callable[[np.ndarray], np.ndarray]] = {
     "first": lambda rows: rows[0],
@@ -80,6 +80,13 @@ def test_a_row_without_tokens_gets_zeros_and_nothing_of_its_neighbours(tokens: T
     vectors = Pooling(tokens=tokens)(states, layers)
     assert (vectors[sizes.index(0)] == 0).all()
     assert (vectors[sizes.index(2)] != 0).all()
+
+
+@pytest.mark.parametrize("sizes", [[3, 1, 2], [0, 2], [2, 0, 1]])
+def test_the_last_token_of_each_row(sizes: list[int]) -> None:
+    states, _ = layers_of(sizes)
+    expected = [row[-1] if len(row) else torch.zeros(6) for row in states.rows()]
+    assert torch.equal(last_token(states), torch.stack(expected))
 
 
 def test_first_dense_is_its_formula() -> None:

@@ -17,7 +17,7 @@ from bertie.models.recipe import Recipe
 from bertie.tasks.classification import Aspects, Classify, MultiLabel
 from bertie.text.tokenizer import Tokenizer
 from bertie.train import finetuning
-from bertie.train.finetuning import FinetuneOptions, Job, finetune, fit, task_model
+from bertie.train.finetuning import FinetuneOptions, Job, check_length, finetune, fit, task_model
 from bertie.train.stopping import Stopped, StopSignals
 from bertie.train.task_data import Labelled
 
@@ -48,10 +48,16 @@ def options(num_rows: int, epochs: float = 6, **fields: Any) -> FinetuneOptions:
     return FinetuneOptions.of_epochs([num_rows], epochs, 8, quick)
 
 
+def tokenizer_of(base: Pretrained) -> Tokenizer:
+    assert base.tokenizer is not None
+    return base.tokenizer
+
+
 def go(folder: Path, base: Pretrained, train: Labelled, dev: Labelled | None, **fields: Any) -> Record:
     copy = Pretrained(Model.new(base.recipe), base.tokenizer)  # training changes the model that it is given
     task = fit(Classify(), train, "refuse")
-    return finetune(folder, copy, [Job(task, train, dev)], options(train.rows.num_rows, **fields))
+    job = Job.of(task, train, dev, tokenizer_of(base), fields.get("length", 16), "refuse")
+    return finetune(folder, copy, [job], options(train.rows.num_rows, **fields))
 
 
 def test_a_planted_rule_is_learned_and_the_folder_answers_in_words(base: Pretrained, tmp_path: Path) -> None:
@@ -126,7 +132,8 @@ def test_a_bad_row_is_named_by_file_and_line_or_counted(base: Pretrained, tmp_pa
     assert caught.value.where == f"{tmp_path / 'train.jsonl'}:6" and "--skip-bad" in str(caught.value)
     task = fit(Classify(), train, "skip")
     copy = Pretrained(Model.new(base.recipe), base.tokenizer)
-    summary = finetune(tmp_path / "run", copy, [Job(task, train)], options(16), policy="skip")
+    job = Job.of(task, train, None, tokenizer_of(base), 16, "skip")
+    summary = finetune(tmp_path / "run", copy, [job], options(16))
     assert summary["steps"] == 12, "the same folder goes on: how bad rows are met decides no bits before them"
 
 
@@ -159,7 +166,8 @@ def test_thresholds_are_tuned_on_dev_and_saved(base: Pretrained, tmp_path: Path)
     train = write(tmp_path / "train.jsonl", rows)
     task = fit(MultiLabel(), train, "refuse")
     assert isinstance(task, MultiLabel) and task.labels == ("all", "odd")
-    finetune(tmp_path / "run", base, [Job(task, train, train)], options(24, epochs=10))
+    job = Job.of(task, train, train, tokenizer_of(base), 16, "refuse")
+    finetune(tmp_path / "run", base, [job], options(24, epochs=10))
     (kept,) = bertie.load(tmp_path / "run").recipe.objectives
     assert isinstance(kept, MultiLabel) and kept.thresholds != task.thresholds
 
@@ -175,9 +183,8 @@ def test_what_cannot_work_is_refused_before_anything_is_written(base: Pretrained
     train = write(tmp_path / "train.jsonl", planted(8))
     with pytest.raises(SpecError, match="longer than the model takes"):
         go(tmp_path / "run", base, train, None, length=1000)
-    bare = Pretrained(Model.new(base.recipe))
     with pytest.raises(TokenizerError):
-        go(tmp_path / "run", bare, train, None)
+        check_length(Pretrained(Model.new(base.recipe)), 16)
     assert not (tmp_path / "run").exists()
 
 

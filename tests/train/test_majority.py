@@ -43,7 +43,7 @@ def food(price: str, food: str) -> dict[str, str]:
         ),
         (Tagging(tags=("DET", "NOUN")), [["DET", "NOUN", "NOUN"]], [["DET", "NOUN"]], ("NOUN", "accuracy", 0.5)),
         (Answering(unanswerable=True), [["x"], []], [["x"], [], []], ("no answer", "f1", 2 / 3)),
-        (Choice(), [1, 1, 0], [1, 0, 0, 0], ("candidate 2", "accuracy", 0.25)),
+        (Choice(), [1, 1, 0], [1, 0, 0, 0], ("candidate 1", "accuracy", 0.25)),
     ],
 )
 def test_against_figures_made_by_hand(

@@ -16,10 +16,11 @@ from bertie.models.pretrained import Pretrained
 from bertie.models.recipe import Recipe
 from bertie.tasks.classification import Classify
 from bertie.tasks.tagging import Tagging
+from bertie.tasks.task import Task
 from bertie.text.tokenizer import Tokenizer
 from bertie.train.finetuning import FinetuneOptions, Job, finetune, fit
 from bertie.train.several_tasks import SeveralTasks
-from bertie.train.task_data import Examples, Labelled, RowCourse, TaskData
+from bertie.train.task_data import Labelled, RowCourse, TaskData
 
 
 def write(path: Path, rows: list[dict[str, Any]], *roles: str) -> Labelled:
@@ -28,24 +29,24 @@ def write(path: Path, rows: list[dict[str, Any]], *roles: str) -> Labelled:
 
 
 @pytest.fixture
-def jobs(tmp_path: Path) -> list[Job]:
+def jobs(tmp_path: Path, tokenizer: Tokenizer) -> list[Job]:
     texts = [{"text": f"w{5 + n % 7} w{1 + n % 2}", "label": "two" if n % 2 else "one"} for n in range(24)]
     sentences = [{"words": ["w9", f"w{20 + n % 3}", "w8"], "tags": ["O", "B-X", "O"]} for n in range(8)]
     classify = write(tmp_path / "c.jsonl", texts, "text", "label")
     tag = write(tmp_path / "t.jsonl", sentences, "words", "tags")
-    return [Job(fit(task, data, "refuse"), data, data) for task, data in ((Classify(), classify), (Tagging(), tag))]
+    pairs: list[tuple[Task, Labelled]] = [(Classify(), classify), (Tagging(), tag)]
+    return [Job.of(fit(task, data, "refuse"), data, data, tokenizer, 16, "refuse") for task, data in pairs]
 
 
-def data_of(jobs: list[Job], tokenizer: Tokenizer, batch_rows: int, seed: int = 0) -> SeveralTasks:
+def data_of(jobs: list[Job], batch_rows: int, seed: int = 0) -> SeveralTasks:
     parts = []
     for job in jobs:
-        examples = Examples(job.task, job.train, tokenizer, 16, "refuse")
-        parts.append(TaskData(RowCourse(examples, batch_rows, seed), examples, None, 256))
+        parts.append(TaskData(RowCourse(job.train, batch_rows, seed), job.train, None, 256))
     return SeveralTasks(parts, batch_rows, seed)
 
 
-def test_tasks_come_as_often_as_their_size_says(jobs: list[Job], tokenizer: Tokenizer) -> None:
-    data = data_of(jobs, tokenizer, 4)
+def test_tasks_come_as_often_as_their_size_says(jobs: list[Job]) -> None:
+    data = data_of(jobs, 4)
     assert data.steps == [6, 2]
     for epoch in range(3):
         found = [data.which(epoch * 8 + step) for step in range(8)]
@@ -53,12 +54,12 @@ def test_tasks_come_as_often_as_their_size_says(jobs: list[Job], tokenizer: Toke
         assert sorted(found) == [(0, epoch * 6 + n) for n in range(6)] + [(1, epoch * 2 + n) for n in range(2)]
     orders = [[data.which(epoch * 8 + step)[0] for step in range(8)] for epoch in range(6)]
     assert len(set(map(tuple, orders))) > 1, "each epoch has an order of its own"
-    again = data_of(jobs, tokenizer, 4)
+    again = data_of(jobs, 4)
     assert orders[0] == [again.which(step)[0] for step in range(8)]
 
 
-def test_a_step_is_for_one_task_alone(jobs: list[Job], tokenizer: Tokenizer, recipe: Callable[..., Recipe]) -> None:
-    data = data_of(jobs, tokenizer, 4)
+def test_a_step_is_for_one_task_alone(jobs: list[Job], recipe: Callable[..., Recipe]) -> None:
+    data = data_of(jobs, 4)
     model = Model.new(recipe(tuple(job.task for job in jobs)))
     place, seen = data.beginning, set()
     for _ in range(8):

@@ -7,7 +7,10 @@ import typer
 
 from bertie.cli.predict import tell_cuts
 from bertie.cli.task_request import column_names, length_of, open_labelled, say, task_of
+from bertie.data.manifest import write_whole
 from bertie.errors import InputError
+from bertie.inspection.task_page import task_page
+from bertie.inspection.task_report import report_task, terminal_lines
 from bertie.models.pretrained import load
 from bertie.train.finetuning import check_length
 from bertie.train.task_data import Examples
@@ -41,6 +44,11 @@ def evaluate(
     scores = chosen.score(answers, [example.gold for example in read])
     if as_json:
         typer.echo(json.dumps(scores))
-    else:
-        for name, value in scores.items():
-            typer.echo(f"{name:24} {value:.4f}")
+    if as_json and report is None:
+        return
+    found = report_task(chosen, read, answers, name=labelled.rows.name)
+    if not as_json:
+        typer.echo("\n".join(terminal_lines(found)))
+    if report is not None:
+        write_whole(report, task_page(found).encode())
+        say(f"the report is {report}")

@@ -10,17 +10,25 @@ import typer
 from bertie.cli.choices import check
 from bertie.cli.run_line import Record, RunLine, figures_told
 from bertie.cli.task_request import LENGTH, TASK_LENGTHS, TASKS, column_names, new_task, open_labelled, say
+from bertie.data.manifest import write_whole
 from bertie.errors import SpecError
+from bertie.inspection.task_page import task_page
+from bertie.inspection.task_report import report_task, terminal_lines
 from bertie.models.pretrained import Pretrained, load
+from bertie.tasks.task import Task
 from bertie.train.distribution import Ranks, joined
-from bertie.train.finetuning import FinetuneOptions, Job, fit, fitting_rows
+from bertie.train.finetuning import FinetuneOptions, Job, check_length, fit, fitting_rows
 from bertie.train.finetuning import finetune as run_finetuning
+from bertie.train.history import read_history
 from bertie.train.precision import CHOICES, choose_precision
 from bertie.train.run_folder import is_finished
 from bertie.train.seeds import keep_best, seed_folder, seeds_from
 from bertie.train.stopping import Stopped
-from bertie.train.task_data import Policy
+from bertie.train.task_data import Labelled, Policy
+from bertie.train.task_evaluation import TaskEvaluation
 from bertie.train.tensorboard import TensorBoard
+
+REPORT = "report.html"
 
 
 def finetune(
@@ -45,6 +53,10 @@ def finetune(
     lr: float = typer.Option(5e-5, help="The highest learning rate."),
     warmup: float = typer.Option(0.1, min=0, max=1, help="A share of the run."),
     weight_decay: float = typer.Option(0.01, min=0, help="Of all but biases and norms."),
+    adversarial: str | None = typer.Option(
+        None, help="Learn every row once more, its embeddings moved for the worse: fgm, or vat, which needs no labels."
+    ),
+    epsilon: float | None = typer.Option(None, min=0, help="How far --adversarial moves them; 1 for fgm, 5 for vat."),
     seed: int = typer.Option(0, min=0, help="Of new weights, order and dropout."),
     seeds: int = typer.Option(1, min=1, help="Train so often, from --seed on, and keep the best."),
     skip: bool = typer.Option(False, "--skip-bad", help="Pass over rows that cannot be used, and count them."),
@@ -61,50 +73,65 @@ def finetune(
     Ctrl-C saves and leaves; the same command goes on, and ends in the same weights as if it had never been stopped.
     """
     check("precision", precision, CHOICES)
+    if adversarial is not None:
+        check("adversary", adversarial, ("fgm", "vat"))
+    elif epsilon is not None:
+        raise SpecError("--epsilon says nothing without --adversarial", hint="leave out --epsilon")
     policy: Policy = "skip" if skip else "refuse"
     own = {"multi": multi, "crf": crf, "aspect": aspect, "chinese": chinese, "stride": stride}
     own["longest_answer"] = longest_answer
-    jobs = [new_job(task, train, dev, policy, own, column_names(column))]
-    jobs += [new_job(*split_also(words), policy) for words in also]
+    tasks = [open_task(task, train, dev, policy, own, column_names(column))]
+    tasks += [open_task(*split_also(words), policy) for words in also]
     chosen, why = choose_precision(precision)
     say(f"computing in {chosen}: {why}")
     regular = {"eval_every": eval_every, "save_every": save_every, "patience": patience}
+    length = length or max(TASK_LENGTHS.get(one.kind, LENGTH) for one, _, _ in tasks)
+    pretrained = load(base)
+    tokenizer = check_length(pretrained, length)
+    jobs = [Job.of(*opened, tokenizer, length, policy) for opened in tasks]
+    for job in jobs:
+        say("\n".join(job.card.lines()))
     fields = {
-        "length": length or max(TASK_LENGTHS.get(job.task.kind, LENGTH) for job in jobs),
+        "length": length,
         "precision": chosen,
         "adamw": {"kind": "adamw", "rate": lr, "decay": weight_decay},
         "schedule": {"kind": "linear", "warmup": warmup},
+        "adversary": adversarial and {"kind": adversarial, **({} if epsilon is None else {"epsilon": epsilon})},
         **{name: value for name, value in regular.items() if value is not None},
     }
-    num_rows = [job.train.rows.num_rows for job in jobs]
+    num_rows = [job.train.num_samples for job in jobs]
     with joined() as ranks:
         summaries: dict[int, dict[str, Any]] = {}
         for number in seeds_from(seed, seeds):
             options = FinetuneOptions.of_epochs(num_rows, epochs, batch, {**fields, "seed": number})
             folder = out if seeds == 1 else seed_folder(out, number)
             board = TensorBoard(folder) if tensorboard and ranks.leads else None
-            summaries[number] = train_one(folder, load(base), jobs, options, policy, ranks, board)
+            # A run changes the model that it is given.
+            begun = pretrained if number == seed else load(base)
+            summaries[number] = train_one(folder, begun, jobs, options, ranks, board)
             if ranks.leads:
                 tell_summary(folder, summaries[number])
+                report_all(folder, jobs, shown=seeds == 1)
         if seeds > 1 and ranks.leads:
             tell_seeds(out, keep_best(out, summaries))
 
 
-def new_job(
+def open_task(
     name: str,
     train: Sequence[str],
     dev: Sequence[str],
     policy: Policy,
     own: Mapping[str, Any] | None = None,
     columns: Mapping[str, str] | None = None,
-) -> Job:
+) -> tuple[Task, Labelled, Labelled | None]:
+    """The task, fitted to its rows, and the rows."""
     check("task", name, TASKS)
     wanted = new_task(name, own or {})
     learned = open_labelled(wanted, train, columns or {})
     measured = open_labelled(wanted, dev, columns or {}) if dev else None
     if (looked := len(fitting_rows(learned))) < learned.rows.num_rows:
         say(f"labels are those of {looked:,} of {learned.rows.num_rows:,} rows, spread evenly")
-    return Job(fit(wanted, learned, policy), learned, measured)
+    return fit(wanted, learned, policy), learned, measured
 
 
 def split_also(words: str) -> tuple[str, list[str], list[str]]:
@@ -120,7 +147,6 @@ def train_one(
     pretrained: Pretrained,
     jobs: Sequence[Job],
     options: FinetuneOptions,
-    policy: Policy,
     ranks: Ranks,
     board: TensorBoard | None,
 ) -> dict[str, Any]:
@@ -134,7 +160,7 @@ def train_one(
 
     try:
         with RunLine(shown=ranks.leads) as line, nullcontext() if board is None else closing(board):
-            return run_finetuning(folder, pretrained, jobs, options, policy=policy, tell=tell, ranks=ranks)
+            return run_finetuning(folder, pretrained, jobs, options, tell=tell, ranks=ranks)
     except Stopped as stopped:
         if ranks.leads:
             say(f"Stopped after {stopped.step:,} steps, all saved in {folder}; the same command goes on from there.")
@@ -146,6 +172,31 @@ def tell_summary(folder: Path, summary: dict[str, Any]) -> None:
         say(note)
     told = f"; held out: {figures_told(summary['evaluation'])}" if summary["evaluation"] else ""
     typer.echo(f"{folder / 'model'}: {summary['steps']:,} steps{told}")
+
+
+def report_all(folder: Path, jobs: Sequence[Job], shown: bool) -> None:
+    """What the rows were like, and how good the model is on those that were held out, in the run's folder; the latter
+    also in the terminal where it is `shown`."""
+    trained = load(str(folder))
+    tasks = {one.kind: one for one in trained.recipe.objectives if isinstance(one, Task)}  # thresholds are tuned now
+    for job in jobs:
+        own = folder if len(jobs) == 1 else folder / job.task.kind
+        own.mkdir(exist_ok=True)
+        job.card.write(own)
+        if job.train.faults.num_faults and shown:
+            say(str(job.train.faults))
+        if job.dev is None:
+            continue
+        task, examples = tasks[job.task.kind], job.dev.all()
+        answers = TaskEvaluation(task, examples).answers(trained.model)
+        history = read_history(folder)
+        report = report_task(
+            task, examples, answers, name=job.dev.data.rows.name, history=history, data=job.card.lines()
+        )
+        write_whole(own / REPORT, task_page(report).encode())
+        if shown:
+            say("\n".join(terminal_lines(report)))
+            say(f"all of it, with the hundred worst mistakes: {own / REPORT}")
 
 
 def tell_seeds(out: Path, summary: dict[str, Any]) -> None:

@@ -17,6 +17,7 @@ MOST = 100
 SHOWN_CHARACTERS = 300
 SHOWN_WORDS = 12  # of a sentence, with wrong tags
 NOTHING = "(none)"
+BETWEEN = {"candidates": " | "}  # by role; words have a space
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,7 @@ def find_mistakes(task: Task, examples: Sequence[Example], answers: Sequence[Ans
 
 def _mistake(task: Task, example: Example, answer: Answer, wrongness: float) -> Mistake:
     roles = [role for role in task.roles if role in example.values and role not in task.targets]
-    texts = {role: excerpt(joined(example.values[role]), _place(task, role, example, answer)) for role in roles}
+    texts = {role: excerpt(_text(role, example), _place(task, role, example, answer)) for role in roles}
     gold, told = (excerpt(words) for words in in_words(task, answer, example.gold))
     return Mistake(example.where, texts, gold, told, wrongness)
 
@@ -58,12 +59,18 @@ def excerpt(text: str, at: int = 0, most: int = SHOWN_CHARACTERS) -> str:
     return f"{before}{text[begin : begin + most]}{after} [{len(text) - most:,} of {len(text):,} characters not shown]"
 
 
-def joined(value: Any) -> str:
-    """A list of words as a line; words of one character stand without spaces."""
+def _text(role: str, example: Example) -> str:
+    """As the user wrote it; of what is no text, such as a list, as the task understood it."""
+    value = example.values[role]
+    return value if isinstance(value, str) else joined(example.told.get(role, value), BETWEEN.get(role, " "))
+
+
+def joined(value: Any, between: str = " ") -> str:
+    """A list as a line; words of one character stand without spaces."""
     if not isinstance(value, list | tuple):
         return str(value)
     words = [str(word) for word in value]
-    return ("" if all(len(word) == 1 for word in words) else " ").join(words)
+    return ("" if all(len(word) == 1 for word in words) else between).join(words)
 
 
 def _place(task: Task, role: str, example: Example, answer: Answer) -> int:
@@ -94,7 +101,7 @@ def in_words(task: Task, answer: Answer, gold: Any) -> tuple[str, str]:
         case Answering():
             return " | ".join(dict.fromkeys(gold)) or NOTHING, answer["text"] or NOTHING
         case Choice():
-            return f"candidate {gold + 1}", f"candidate {answer['choice'] + 1}: {answer['candidate']}"
+            return f"candidate {gold}", f"candidate {answer['choice']}: {answer['candidate']}"
         case Rank():
             return "relevant" if gold[1] else "not relevant", f"score {answer['score']:.4g}"
         case _:

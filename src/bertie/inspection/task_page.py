@@ -20,6 +20,7 @@ from bertie.train.history import RunHistory
 
 SHOWN_LABELS = 200  # with scores of their own
 CURVES = 4  # metrics that are drawn
+SHOWN_TABLES = 30
 RIGHT, WRONG = "--c2", "--c1"  # colours of page.html
 
 
@@ -29,7 +30,7 @@ def task_page(report: TaskReport) -> str:
         parts += _curves(report, report.history)
     if report.data:
         parts.append(section("Data", f'<div class="scroll"><pre>{escape(chr(10).join(report.data))}</pre></div>'))
-    parts += [section(f"Confusion: {one.what}", _confusion(one)) for one in report.confusions]
+    parts += _confusions(report)
     parts += [section(f"Scores by {what}", _scores(what, scores)) for what, scores in report.label_scores.items()]
     parts.append(section("Worst mistakes", _mistakes(report)))
     return page(f"Task report: {report.name}", parts)
@@ -63,6 +64,13 @@ def _metric_chart(history: RunHistory, name: str) -> Chart:
     lines = [Line("training", history.trained(name), "·", dense=True), Line("held out", history.held_out(name), "o")]
     shown = [line for line in lines if line.points]
     return Chart(spoken(name), "steps", shown, percent=name.endswith("accuracy"))
+
+
+def _confusions(report: TaskReport) -> list[str]:
+    shown = report.confusions[:SHOWN_TABLES]
+    hidden = len(report.confusions) - len(shown)
+    note = [_note(f"{hidden:,} more tables of confusion are not shown")] if hidden else []
+    return [*(section(f"Confusion: {one.what}", _confusion(one)) for one in shown), *note]
 
 
 def _confusion(found: ConfusionTable) -> str:

@@ -12,7 +12,8 @@ import numpy as np
 
 from bertie.inspection.task_intervals import SECONDS, MeasuredMetrics, label_rows, measured_metrics
 from bertie.inspection.task_mistakes import Mistakes, find_mistakes
-from bertie.tasks.classification import MultiLabel, sorted_labels
+from bertie.tasks.classification import MultiLabel
+from bertie.tasks.label_sets import sorted_labels
 from bertie.tasks.metrics.entities import entity_scores_by_label
 from bertie.tasks.metrics.labels import confusion, label_scores, scores_of_counts
 from bertie.tasks.tagging import Tagging

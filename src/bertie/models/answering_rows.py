@@ -3,7 +3,7 @@
 Samples of similar length run together under a budget of tokens; an output does not depend on its neighbours.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 
 import numpy as np
@@ -23,21 +23,24 @@ Outputs = list[np.ndarray]  # of one example: one a sample
 def outputs_of(model: Model, task: Task, examples: Sequence[Example], max_tokens: int = BATCH_TOKENS) -> list[Outputs]:
     samples = [sample for example in examples for sample in example.samples]
     lengths = np.array([len(sample["tokens"]) for sample in samples])  # type: ignore[arg-type]
-    found: list[np.ndarray | None] = [None] * len(samples)
-    was_training = model.training
+    found: dict[int, np.ndarray] = {}
+    device, was_training = next(model.parameters()).device, model.training
     model.eval()
-    with torch.inference_mode():
-        for rows in batches_by_length(lengths, max_tokens):
-            batch = collate([samples[row] for row in rows])
-            for row, output in zip(rows, task.outputs(model.heads[task.kind], model.encoder, batch), strict=True):
-                found[row] = output
-    model.train(was_training)
-    flat = iter(found)
-    return [[next(flat) for _ in example.samples] for example in examples]  # type: ignore[misc]
+    try:
+        with torch.inference_mode():
+            for rows in batches_by_length(lengths, max_tokens):
+                batch = collate([samples[row] for row in rows]).to(device)
+                said = task.outputs(model.heads[task.kind], model.encoder, batch)
+                found |= zip(rows.tolist(), said, strict=True)
+    finally:
+        model.train(was_training)
+    numbers = iter(range(len(samples)))
+    return [[found[next(numbers)] for _ in example.samples] for example in examples]
 
 
-def answers_of(model: Model, task: Task, examples: Iterator[Example]) -> Iterator[tuple[Example, Answer]]:
+def answers_of(model: Model, task: Task, examples: Iterable[Example]) -> Iterator[tuple[Example, Answer]]:
     """Streaming: so many at a time."""
-    while ahead := list(islice(examples, READ_AHEAD)):
+    remaining = iter(examples)
+    while ahead := list(islice(remaining, READ_AHEAD)):
         for example, outputs in zip(ahead, outputs_of(model, task, ahead), strict=True):
             yield example, task.answer(example, outputs)

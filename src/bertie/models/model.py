@@ -87,7 +87,7 @@ class SharedPass:
             if known_batch is batch and _same(known_options, options):
                 return answer
         wanted = self._wanted if batch is self._batch else None
-        answer = self._encoder(batch, wanted=wanted, **options)
+        answer = self._encoder(batch, **{"wanted": wanted, **options})
         self._answers.append((batch, options, answer))
         return answer
 

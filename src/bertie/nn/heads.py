@@ -36,6 +36,16 @@ class Transform(nn.Module):
         return self.norm(self.activation(self.dense(states)))
 
 
+class TransformSpec(Spec):
+    kind: Literal["transform"] = "transform"
+    activation: ActivationName = "tanh"
+    norm_eps: float | None = Field(default=None, gt=0)  # None: no norm
+    bias: bool = True  # of the layer and of its norm
+
+    def build(self, width: int) -> Transform:
+        return Transform(width, width, ACTIVATIONS[self.activation], self.norm_eps, self.bias)
+
+
 class VocabularyHead(nn.Module):
     """A transform to the tables' width, then one logit a vocabulary entry. Tied: the weight is the token table's, set
     by the model."""
@@ -116,12 +126,13 @@ class Detector(nn.Module):
 class Classifier(nn.Module):
     """One logit a class."""
 
-    def __init__(self, width: int, num_classes: int):
+    def __init__(self, width: int, num_classes: int, transform: Transform | None = None):
         super().__init__()
+        self.transform = transform
         self.output = nn.Linear(width, num_classes)
 
     def forward(self, states: Tensor) -> Tensor:
-        return self.output(states)
+        return self.output(states if self.transform is None else self.transform(states))
 
 
 class SequenceHead(nn.Module):
@@ -157,16 +168,12 @@ class SequenceHeadSpec(Spec):
     kind: Literal["sequence"] = "sequence"
     tokens: RowState = "first"  # whose state speaks for the row
     dropout: float = Field(default=0.1, ge=0, lt=1)
-    transform: bool = True  # a layer before the output; like what follows it is left out where the encoder has a pooler
-    activation: ActivationName = "tanh"
-    norm_eps: float | None = Field(default=None, gt=0)  # None: no norm
-    bias: bool = True  # of the layer and its norm
+    transform: TransformSpec | None = TransformSpec()  # left out where the encoder has a pooler
 
     def build(self, encoder: EncoderSpec, num_outputs: int) -> SequenceHead:
         transform = None
-        if self.transform and encoder.pooler is None:
-            activation = ACTIVATIONS[self.activation]
-            transform = Transform(encoder.width, encoder.width, activation, self.norm_eps, self.bias)
+        if self.transform is not None and encoder.pooler is None:
+            transform = self.transform.build(encoder.width)
         output = nn.Linear(encoder.width, num_outputs)
         head = SequenceHead(output, self.dropout, ROW_STATES[self.tokens], transform)
         return initialised(head, encoder.initial_std)

@@ -3,7 +3,8 @@
 BERT, section 4.2 and 4.3. A long passage is read in windows that overlap; the best span of all windows is the answer.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -15,14 +16,18 @@ from torch import Tensor, nn
 from bertie.batch import Batch, Sample
 from bertie.errors import InputError
 from bertie.nn.encoder import Encoder, EncoderSpec
-from bertie.nn.heads import Classifier
+from bertie.nn.heads import Classifier, TransformSpec
 from bertie.nn.initial import initialised
 from bertie.objectives.objective import Vocabulary
 from bertie.objectives.report import Figure, LossReport
 from bertie.tasks.metrics.answers import SCORES, Language, answer_scores, best_threshold
-from bertie.tasks.passage_windows import best_spans, places_of, windows_of
+from bertie.tasks.passage_windows import PassageWindow, PassageWindows, TokenSpan, best_spans, windows_of
+from bertie.tasks.probabilities import rounded, softmax
 from bertie.tasks.task import Answer, Example, Task, Values, text_of
 from bertie.text.tokenizer import Tokenizer
+
+NONE = (0, 0)  # where there is no answer, it is at the first token
+NBEST = 5  # answers that are told
 
 
 class Answering(Task):
@@ -40,30 +45,39 @@ class Answering(Task):
     longest: int = Field(default=30, ge=1)  # tokens of an answer
     unanswerable: bool = False  # whether the training data had questions without an answer
     language: Language = "english"  # how answers are compared
+    transform: TransformSpec | None = None  # before the output
     no_answer: float = 0.0  # how much better than the best span the first token may be
 
-    def fitted(self, rows: Any) -> Self:
-        return self.replace(unanswerable=any(not values["answers"] for values in rows))
+    def fitted(self, rows: Iterable[Values]) -> Self:
+        found = set[bool]()
+        for values in rows:
+            with suppress(InputError):
+                found.add(bool(answers_in(values.get("answers"))))
+            if len(found) == 2:
+                break
+        if True not in found:
+            raise InputError("no row has an answer", hint="is the right column named?")
+        return self.replace(unanswerable=False in found)
+
+    def summary(self) -> str:
+        return "some questions have no answer" if self.unanswerable else "every question has an answer"
 
     def build(self, encoder: EncoderSpec, vocabulary: Vocabulary) -> Classifier:
-        return initialised(Classifier(encoder.width, 2), encoder.initial_std)  # logits of start and end
+        transform = None if self.transform is None else self.transform.build(encoder.width)
+        return initialised(Classifier(encoder.width, 2, transform), encoder.initial_std)  # logits of begin and end
 
     def read(self, values: Values, tokenizer: Tokenizer, length: int) -> Example:
         question, passage = text_of(values, "question"), text_of(values, "passage")
         gold = None if "answers" not in values else answers_in(values["answers"])
         for text, start in gold or ():
-            if passage[start : start + len(text)] != text:
+            if start < 0 or not passage.startswith(text, start):
                 raise InputError(f"the answer {text!r} is not at its place, {start}, in the passage")
         windows = windows_of(tokenizer, question, passage, length, self.stride)
-        samples: list[Sample] = []
-        for fields, offsets in windows:
-            if gold is not None:  # what a window does not hold is, to it, no answer: the first token
-                found = places_of(offsets, gold[0][1], len(gold[0][0])) if gold else None
-                begin, end = found or (0, 0)
-                fields = {**fields, "begin": np.asarray(begin), "end": np.asarray(end)}
-            samples.append(fields)
-        told = {"passage": passage, "offsets": [offsets for _, offsets in windows], "id": values.get("id")}
-        return Example(tuple(samples), None if gold is None else [text for text, _ in gold], told)
+        samples: tuple[Sample, ...] = tuple(window.fields for window in windows.rows)
+        if gold is not None:
+            asked = _tokens_of(gold[0], windows) if gold else None
+            samples = tuple(_with_target(window, asked) for window in windows.rows)
+        return Example(samples, gold and [text for text, _ in gold], {"passage": passage, "windows": windows})
 
     def loss(self, owned: nn.Module, encoder: Encoder, batch: Batch) -> LossReport:
         begins, ends = self._logits(owned, encoder, batch)
@@ -81,9 +95,9 @@ class Answering(Task):
 
     def outputs(self, owned: nn.Module, encoder: Encoder, batch: Batch) -> list[np.ndarray]:
         """[n, 2] of each window."""
-        states = encoder(batch).states
-        logits = owned(states.values).float()
-        return [rows.numpy() for rows in states.with_values(logits).rows()]
+        states = self.last_states(encoder, batch)
+        logits = owned(states.values).float().cpu()
+        return [rows.numpy() for rows in logits.split(states.sizes)]
 
     def _logits(self, owned: nn.Module, encoder: Encoder, batch: Batch) -> tuple[Tensor, Tensor]:
         """[B, L] each, -inf behind the end of a row."""
@@ -92,18 +106,33 @@ class Answering(Task):
         return begins, ends
 
     def answer(self, example: Example, outputs: Sequence[np.ndarray]) -> Answer:
-        spans = best_spans(outputs, example.told["offsets"], self.longest)
-        passage = example.told["passage"]
+        spans = best_spans(outputs, example.told["windows"], self.longest)
+        found = _answers_at(spans, example.told["windows"], example.told["passage"])
         none = min(float(logits[0].sum()) for logits in outputs)
-        nbest = [{"text": passage[begin:end], "start": begin, "score": score} for score, begin, end in spans]
-        best = nbest[0] if nbest else {"text": "", "start": 0, "score": -np.inf}
-        difference = none - best["score"]
-        abstains = self.unanswerable and difference > self.no_answer
-        told = {"text": "", "start": -1} if abstains else {"text": best["text"], "start": best["start"]}
-        return {**told, "score": float(best["score"]), "no_answer_score": float(difference), "nbest": nbest[:5]}
+        others = [none] if self.unanswerable or not found else []
+        shares = softmax(np.array([*(one["score"] for one in found), *others]))
+        nbest = [{**one, "probability": rounded(share)} for one, share in zip(found, shares, strict=False)]
+        difference = none - spans[0].score
+        told = {"text": "", "start": -1, "probability": rounded(shares[-1])}
+        if found and not (self.unanswerable and difference > self.no_answer):
+            told = {name: nbest[0][name] for name in told}
+        return {**told, "score": spans[0].score, "no_answer_score": difference, "nbest": nbest[:NBEST]}
 
     def score(self, answers: Sequence[Answer], gold: Sequence[Any]) -> dict[str, float]:
-        return answer_scores(list(gold), [answer["text"] for answer in answers], self.language)
+        return answer_scores(gold, [answer["text"] for answer in answers], self.language)
+
+    def wrongness(self, answer: Answer, gold: Sequence[str]) -> float:
+        return 1 - SCORES[self.language][1](gold, answer["text"])
+
+    def labels_told(self, answers: Sequence[Answer], gold: Sequence[Any]) -> dict[str, list[tuple[str, str]]]:
+        """Whether there is an answer, where that is a question at all."""
+        if not self.unanswerable:
+            return {}
+        told = [(_has_answer(one), _has_answer(answer["text"])) for answer, one in zip(answers, gold, strict=True)]
+        return {"question": told}
+
+    def labels_of(self, gold: Sequence[str]) -> list[str]:
+        return [_has_answer(gold)] if self.unanswerable else []
 
     def tuned(self, examples: Sequence[Example], outputs: Sequence[Sequence[np.ndarray]]) -> Self:
         if not self.unanswerable:
@@ -120,10 +149,43 @@ class Answering(Task):
 
 
 def answers_in(cell: Any) -> list[tuple[str, int]]:
-    """(text, first character) from a list of objects, as SQuAD has it, or an object of lists, as data sets have it."""
+    """(text, first character) from a list of objects, as SQuAD has it, or an object of lists, as data sets have it. An
+    empty text is no answer."""
     try:
         if isinstance(cell, Mapping):
-            cell = [{"text": text, "answer_start": start} for text, start in zip(cell["text"], cell["answer_start"], strict=True)]
-        return [(str(answer["text"]), int(answer["answer_start"])) for answer in cell]
+            pairs = list(zip(cell["text"], cell["answer_start"], strict=True))
+        else:
+            pairs = [(answer["text"], answer["answer_start"]) for answer in cell]
+        return [(str(text), int(start)) for text, start in pairs if text]
     except (KeyError, TypeError, ValueError):
         raise InputError("the answers are no list of text and answer_start") from None
+
+
+def _tokens_of(answer: tuple[str, int], windows: PassageWindows) -> tuple[int, int]:
+    text, start = answer
+    found = windows.tokens_of(start, start + len(text))
+    if found is None:
+        raise InputError(f"the answer {text!r} gives no token")
+    return found
+
+
+def _with_target(window: PassageWindow, asked: tuple[int, int] | None) -> Sample:
+    """What a window does not hold is, to it, no answer."""
+    begin, end = (window.place_of(*asked) if asked is not None else None) or NONE
+    return {**window.fields, "begin": np.asarray(begin), "end": np.asarray(end)}
+
+
+def _answers_at(spans: Sequence[TokenSpan], windows: PassageWindows, passage: str) -> list[Answer]:
+    """Each text once, where it scores best, without white space around it."""
+    found: dict[str, Answer] = {}
+    for span in spans:
+        start, stop = windows.characters_of(span.begin, span.end)
+        text = passage[start:stop]
+        start += len(text) - len(text.lstrip())
+        if text := text.strip():
+            found.setdefault(text, {"text": text, "start": start, "score": span.score})
+    return list(found.values())
+
+
+def _has_answer(told: str | Sequence[str]) -> str:
+    return "answer" if told else "no answer"

@@ -17,12 +17,12 @@ from bertie.batch import Batch
 from bertie.errors import InputError
 from bertie.nn.encoder import Encoder, EncoderSpec
 from bertie.nn.heads import SequenceHead, SequenceHeadSpec
-from bertie.objectives.objective import FIRST, Vocabulary
+from bertie.objectives.objective import Vocabulary
 from bertie.objectives.report import Figure, LossReport
 from bertie.tasks.label_sets import at_least_two, doubt, known, label_of, listed, one_label_scores, one_of, sorted_labels
 from bertie.tasks.metrics.labels import multi_label_scores, tune_thresholds
 from bertie.tasks.probabilities import rounded, sigmoid
-from bertie.tasks.task import Answer, Example, Task, Values, encoded, is_empty, text_of
+from bertie.tasks.task import Answer, Example, Task, Values, encoded, is_empty, looked_at_by, text_of
 from bertie.text.tokenizer import Tokenizer
 
 TEXT = ("text", "sentence", "review", "content", "comment", "sentence1", "premise", "question", "query")
@@ -31,14 +31,17 @@ LABEL = ("label", "class", "target", "sentiment", "category", "gold_label")
 
 
 class Labelling(Task):
-    """What all that look at one pooled state share: one text or two, read as one sample, and a head over the state."""
+    """What all that look at one state a row share: one text or two, read as one sample, and a head over the state."""
 
     roles: ClassVar[Mapping[str, Sequence[str]]] = {"text": TEXT, "other": OTHER, "label": LABEL}
     targets: ClassVar[Sequence[str]] = ("label",)
     optional: ClassVar[Sequence[str]] = ("other",)
-    looks_at: ClassVar[tuple[str, ...] | None] = (FIRST,)
-    pair: bool = False  # whether a row has a second text, as in training
+    pair: bool | None = None  # whether a row has a second text; None: as it comes, before any training
     head: SequenceHeadSpec = SequenceHeadSpec()
+
+    @property
+    def looks_at(self) -> tuple[str, ...] | None:  # type: ignore[override]
+        return looked_at_by(self.head)
 
     @property
     def num_outputs(self) -> int:
@@ -48,7 +51,7 @@ class Labelling(Task):
         return self.head.build(encoder, self.num_outputs)
 
     def fitted(self, rows: Iterable[Values]) -> Self:
-        pair, found = self.pair, dict[Any, None]()
+        pair, found = bool(self.pair), dict[Any, None]()
         for values in rows:
             pair = pair or "other" in values
             with suppress(InputError):
@@ -56,7 +59,7 @@ class Labelling(Task):
         return self.replace(pair=pair).taught(found)
 
     def told_by(self, values: Values) -> Collection[Any]:
-        """What a training row tells of the targets in general."""
+        """What one training row tells of the targets in general."""
         raise NotImplementedError
 
     def taught(self, found: Collection[Any]) -> Self:
@@ -64,7 +67,8 @@ class Labelling(Task):
         raise NotImplementedError
 
     def read(self, values: Values, tokenizer: Tokenizer, length: int) -> Example:
-        other = text_of(values, "other", "second text") if self.pair else None
+        has_other = "other" in values if self.pair is None else self.pair
+        other = text_of(values, "other", "second text") if has_other else None
         fields, num_cut = encoded(tokenizer, length, text_of(values, "text"), other)
         gold = self.gold(values)
         if gold is not None:
@@ -72,13 +76,14 @@ class Labelling(Task):
         return Example((fields,), gold, num_cut=num_cut)
 
     def gold(self, values: Values) -> Any:
+        """None where the row has none."""
         raise NotImplementedError
 
     def target(self, gold: Any) -> np.ndarray:
         raise NotImplementedError
 
     def logits(self, owned: nn.Module, encoder: Encoder, batch: Batch) -> Tensor:
-        """[B, outputs] in training, where the step knows what is looked at."""
+        """[B, outputs] within a step, which knows what is looked at."""
         logits: Tensor = owned(encoder, encoder(batch).states)
         return logits
 
@@ -114,10 +119,13 @@ class Classify(Labelling):
         logits, targets = self.logits(owned, encoder, batch), batch.tensor("label")
         losses = F.cross_entropy(logits, targets, reduction="none")
         correct = (logits.detach().argmax(-1) == targets).float()
-        return LossReport({"classify": Figure.over(losses)}, {"accuracy": Figure.over(correct)})
+        return LossReport({self.kind: Figure.over(losses)}, {"accuracy": Figure.over(correct)})
+
+    def log_shares(self, owned: nn.Module, encoder: Encoder, batch: Batch) -> list[Tensor]:
+        return [F.log_softmax(self.logits(owned, encoder, batch), -1)]
 
     def counts(self, batch: Batch) -> Mapping[str, int]:
-        return {"classify": len(batch.tensor("label"))}
+        return {self.kind: len(batch.tensor("label"))}
 
     def answer(self, example: Example, outputs: Sequence[np.ndarray]) -> Answer:
         return one_of(self.labels, outputs[0])
@@ -133,6 +141,14 @@ class Classify(Labelling):
 
     def labels_of(self, gold: str) -> list[str]:
         return [gold]
+
+
+class Pair(Classify):
+    """One label for two texts: what the one is to the other."""
+
+    kind: Literal["pair"] = "pair"  # type: ignore[assignment]
+    optional: ClassVar[Sequence[str]] = ()
+    pair: bool | None = True
 
 
 class MultiLabel(Labelling):
@@ -153,14 +169,14 @@ class MultiLabel(Labelling):
 
     def taught(self, found: Collection[str]) -> Self:
         if not found:
-            raise InputError("no row has any label", hint="is the right column named, with --column label=NAME?")
+            raise InputError("no row has any label", hint="is the right column named?")
         return self.replace(labels=sorted_labels(found), thresholds=(0.5,) * len(found))
 
     def summary(self) -> str:
         return f"{len(self.labels):,} labels: {listed(self.labels)}"
 
     def _split(self, cell: Any) -> list[str]:
-        """A list, or labels in one text; of an empty one there are none."""
+        """A list, or labels in one text; an empty one has none."""
         if isinstance(cell, str):
             cell = [part for part in cell.split(self.separator) if part.strip()]
         return list(dict.fromkeys(map(label_of, cell if isinstance(cell, list | tuple) else [cell])))
@@ -171,13 +187,21 @@ class MultiLabel(Labelling):
         return [known(label, self.labels) for label in self._split(values["label"])]
 
     def target(self, gold: list[str]) -> np.ndarray:
-        return np.array([label in gold for label in self.labels], np.float32)
+        return self._rows([gold])[0].astype(np.float32)
+
+    def _rows(self, every: Sequence[Sequence[str]]) -> np.ndarray:
+        """[N, K] bool"""
+        rows = [[label in labels for label in self.labels] for labels in every]
+        return np.array(rows, np.bool_).reshape(len(every), len(self.labels))
 
     def loss(self, owned: nn.Module, encoder: Encoder, batch: Batch) -> LossReport:
         logits = self.logits(owned, encoder, batch)
         targets = batch.tensor("label").view_as(logits)
         losses = F.binary_cross_entropy_with_logits(logits, targets, reduction="none")
         return LossReport({"multi_label": Figure.over(losses)})
+
+    def log_shares(self, owned: nn.Module, encoder: Encoder, batch: Batch) -> list[Tensor]:
+        return [log_shares_of_two(self.logits(owned, encoder, batch))]
 
     def counts(self, batch: Batch) -> Mapping[str, int]:
         return {"multi_label": batch.tensor("label").numel()}
@@ -191,20 +215,14 @@ class MultiLabel(Labelling):
         scores = multi_label_scores(self._rows(gold), self._rows([answer["labels"] for answer in answers]))
         return {"f1": scores["micro_f1"], **scores}
 
-    def _rows(self, every: Sequence[Sequence[str]]) -> np.ndarray:
-        """[N, K] bool"""
-        return np.array([[label in labels for label in self.labels] for labels in every], np.bool_).reshape(
-            len(every), len(self.labels)
-        )
-
     def wrongness(self, answer: Answer, gold: list[str]) -> float:
         """How far off the probabilities of the wrong ones are, together."""
         wrong = set(answer["labels"]) ^ set(gold)
         return sum(abs((label in gold) - answer["probabilities"][label]) for label in wrong)
 
     def labels_told(self, answers: Sequence[Answer], gold: Sequence[Any]) -> dict[str, list[tuple[str, str]]]:
-        says = {True: "yes", False: "no"}
-        pairs = list(zip(answers, gold, strict=True))
+        """Each label is told or not."""
+        says, pairs = {True: "yes", False: "no"}, list(zip(answers, gold, strict=True))
         return {
             label: [(says[label in one], says[label in answer["labels"]]) for answer, one in pairs]
             for label in self.labels
@@ -241,7 +259,7 @@ class Aspects(Labelling):
 
     def taught(self, found: Collection[tuple[str, str]]) -> Self:
         aspects = {
-            aspect: at_least_two(sorted_labels(label for one, label in found if one == aspect), aspect)
+            aspect: at_least_two(sorted_labels(label for one, label in found if one == aspect), f"label of {aspect}")
             for aspect in self.aspects
         }
         return self.replace(aspects=aspects)
@@ -261,13 +279,15 @@ class Aspects(Labelling):
         return np.array([labels.index(gold[aspect]) for aspect, labels in self.aspects.items()])
 
     def loss(self, owned: nn.Module, encoder: Encoder, batch: Batch) -> LossReport:
-        logits = self.logits(owned, encoder, batch)
-        targets = batch.tensor("label").view(len(logits), -1)  # [B, aspects]
+        parts = self.logits(owned, encoder, batch).split(self.sizes, -1)
+        targets = batch.tensor("label").view(-1, len(parts))  # [B, aspects]
         losses = [
-            F.cross_entropy(part, targets[:, number], reduction="none")
-            for number, part in enumerate(logits.split(self.sizes, -1))
+            F.cross_entropy(part, targets[:, number], reduction="none") for number, part in enumerate(parts)
         ]
         return LossReport({"aspects": Figure.over(torch.stack(losses))})
+
+    def log_shares(self, owned: nn.Module, encoder: Encoder, batch: Batch) -> list[Tensor]:
+        return [F.log_softmax(part, -1) for part in self.logits(owned, encoder, batch).split(self.sizes, -1)]
 
     def counts(self, batch: Batch) -> Mapping[str, int]:
         return {"aspects": batch.tensor("label").numel()}
@@ -299,6 +319,12 @@ class Aspects(Labelling):
 
     def labels_of(self, gold: dict[str, str]) -> list[str]:
         return [f"{aspect}: {label}" for aspect, label in gold.items()]
+
+
+def log_shares_of_two(logits: Tensor) -> Tensor:
+    """[N, 2]: of yes and no, where one logit tells both."""
+    logits = logits.flatten()
+    return F.logsigmoid(torch.stack([logits, -logits], -1))
 
 
 def _aspect_label(values: Values, aspect: str) -> str:

@@ -1,63 +1,92 @@
-"""Windows over a long passage, each with the whole question before it: texts enter, samples with character offsets leave."""
+"""Windows over a long passage, each with the whole question before it: texts enter, samples leave; what the model says
+of each window enters, the best stretches of the passage leave.
+
+Axes: P tokens of the passage, n tokens of a window with its question and special tokens.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from bertie.errors import InputError
 from bertie.text.tokenizer import Tokenizer
 
-Fields = dict[str, np.ndarray]
 LEAST = 16  # tokens of the passage in a window; less would leave no context
 
 
-def windows_of(
-    tokenizer: Tokenizer, question: str, passage: str, length: int, shared: int
-) -> list[tuple[Fields, np.ndarray]]:
-    """Offsets [n, 2] are characters of the passage, -1 for every other token. Neighbours share `shared` tokens."""
+@dataclass(frozen=True)
+class PassageWindow:
+    fields: dict[str, np.ndarray]  # of the sample
+    first: int  # token of the passage that stands here
+    size: int  # tokens of the passage that stand here
+    before: int  # tokens of the sample that stand before them
+
+    def place_of(self, begin: int, end: int) -> tuple[int, int] | None:
+        """Where a stretch of the passage, from its first to its last token, stands here; None where not all of it."""
+        if not self.first <= begin <= end < self.first + self.size:
+            return None
+        shift = self.before - self.first
+        return begin + shift, end + shift
+
+
+@dataclass(frozen=True)
+class PassageWindows:
+    offsets: np.ndarray  # [P, 2] characters of the passage
+    rows: tuple[PassageWindow, ...]
+
+    def tokens_of(self, start: int, stop: int) -> tuple[int, int] | None:
+        """The first and the last token with any of these characters; None where none has."""
+        touched = np.flatnonzero((self.offsets[:, 0] < stop) & (self.offsets[:, 1] > start))
+        return (int(touched[0]), int(touched[-1])) if len(touched) else None
+
+    def characters_of(self, begin: int, end: int) -> tuple[int, int]:
+        return int(self.offsets[begin, 0]), int(self.offsets[end, 1])
+
+
+def windows_of(tokenizer: Tokenizer, question: str, passage: str, length: int, shared: int) -> PassageWindows:
+    """Neighbours share `shared` tokens of the passage, but at most half of what has room."""
     whole = tokenizer.encode(question, passage)
     inside = np.flatnonzero(whole.texts == 1)
     if not len(inside):
-        raise InputError("the passage has no token")
-    first, last = int(inside[0]), int(inside[-1]) + 1
-    room = length - (len(whole) - (last - first))
+        raise InputError("the passage gives no token")
+    before, end = int(inside[0]), int(inside[-1]) + 1
+    room = length - (len(whole) - (end - before))
     if room < LEAST:
-        what = f"the question leaves {max(room, 0)} of {length} tokens for the passage"
+        what = f"the question leaves {max(room, 0)} of {length} tokens for the passage, and {LEAST} are needed"
         raise InputError(what, hint="give a larger --length")
-    step = max(1, room - min(shared, room // 2))
-    offsets = np.where((whole.texts == 1)[:, None], whole.offsets, -1)
-    windows = []
-    for start in range(first, max(last - room, first) + step, step):
-        end = min(start + room, last)
-        kept = np.r_[0:first, start:end, last : len(whole)]
-        windows.append(({"tokens": whole.ids[kept], "segments": whole.segments[kept]}, offsets[kept]))
-        if end == last:
+    step = room - min(shared, room // 2)
+    rows = []
+    for start in range(before, end, step):
+        stop = min(start + room, end)
+        kept = np.r_[0:before, start:stop, end : len(whole)]
+        fields = {"tokens": whole.ids[kept], "segments": whole.segments[kept]}
+        rows.append(PassageWindow(fields, start - before, stop - start, before))
+        if stop == end:
             break
-    return windows
+    return PassageWindows(whole.offsets[before:end], tuple(rows))
 
 
-def places_of(offsets: np.ndarray, start: int, length: int) -> tuple[int, int] | None:
-    """The first and the last token of a stretch of characters, where the window holds all of it."""
-    inside = np.flatnonzero((offsets[:, 0] < start + length) & (offsets[:, 1] > start) & (offsets[:, 0] >= 0))
-    if not len(inside):
-        return None
-    begin, end = int(inside[0]), int(inside[-1])
-    whole = offsets[begin, 0] <= start and offsets[end, 1] >= start + length
-    return (begin, end) if whole else None
+class TokenSpan(NamedTuple):
+    score: float
+    begin: int  # tokens of the passage
+    end: int  # the last one
 
 
-def best_spans(
-    outputs: list[np.ndarray], offsets: list[np.ndarray], longest: int, tried: int = 20, kept: int = 20
-) -> list[tuple[float, int, int]]:
-    """(score, first character, end) of the best stretches of the passage over all windows, each once."""
+def best_spans(outputs: Sequence[np.ndarray], windows: PassageWindows, longest: int, kept: int = 20) -> list[TokenSpan]:
+    """The best first, each once, of at most `longest` tokens. `outputs` are logits [n, 2] of begin and end."""
     found: dict[tuple[int, int], float] = {}
-    for logits, places in zip(outputs, offsets, strict=True):
-        inside = np.flatnonzero(places[:, 0] >= 0)
-        begins = inside[np.argsort(-logits[inside, 0], kind="stable")[:tried]]
-        ends = inside[np.argsort(-logits[inside, 1], kind="stable")[:tried]]
-        for begin in begins.tolist():
-            for end in ends.tolist():
-                if begin <= end < begin + longest:
-                    span = int(places[begin, 0]), int(places[end, 1])
-                    score = float(logits[begin, 0] + logits[end, 1])
-                    found[span] = max(score, found.get(span, score))
-    ranked = sorted(((score, *span) for span, score in found.items()), reverse=True)
-    return ranked[:kept]
+    for logits, window in zip(outputs, windows.rows, strict=True):
+        begins, ends = logits[window.before : window.before + window.size].T.astype(np.float64)
+        scores = np.full((min(longest, window.size), window.size), -np.inf)  # [tokens after the first, first token]
+        for more, row in enumerate(scores):
+            row[: window.size - more] = begins[: window.size - more] + ends[more:]
+        flat = scores.ravel()
+        best = np.argpartition(-flat, kept)[:kept] if len(flat) > kept else np.arange(len(flat))
+        for place in best[np.isfinite(flat[best])].tolist():
+            more, begin = divmod(place, window.size)
+            span = window.first + begin, window.first + begin + more
+            found[span] = max(float(flat[place]), found.get(span, -np.inf))
+    ranked = sorted(found.items(), key=lambda item: (-item[1], item[0]))
+    return [TokenSpan(score, *span) for span, score in ranked[:kept]]

@@ -1,6 +1,6 @@
 """How alike two texts are, as a number: regression on pairs."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -26,6 +26,7 @@ class Similarity(Labelling):
     targets: ClassVar[Sequence[str]] = ("score",)
     optional: ClassVar[Sequence[str]] = ()
     main: ClassVar[str] = "spearman"
+    pair: bool | None = True
     least: float = 0.0
     most: float = 1.0
 
@@ -33,19 +34,30 @@ class Similarity(Labelling):
     def num_outputs(self) -> int:
         return 1
 
-    def fitted(self, rows: Iterable[Values]) -> Self:
-        scores = [_number(values["score"]) for values in rows]
-        return self.replace(least=min(scores), most=max(scores) if max(scores) > min(scores) else min(scores) + 1)
+    def told_by(self, values: Values) -> Collection[float]:
+        return [number_of(values.get("score"))]
+
+    def taught(self, found: Collection[float]) -> Self:
+        if not found:
+            raise InputError("no row has a score", hint="is the right column named?")
+        least, most = min(found), max(found)
+        if least == most:
+            raise InputError(f"every row has the score {least:g}", hint="there must be two to learn a difference")
+        return self.replace(least=least, most=most)
+
+    def summary(self) -> str:
+        return f"scores from {self.least:g} to {self.most:g}"
 
     def gold(self, values: Values) -> float | None:
-        return _number(values["score"]) if "score" in values else None
+        return number_of(values["score"]) if "score" in values else None
 
     def target(self, gold: float) -> np.ndarray:
         return np.asarray((gold - self.least) / (self.most - self.least), np.float32)
 
     def loss(self, owned: nn.Module, encoder: Encoder, batch: Batch) -> LossReport:
-        told = owned(encoder, encoder(batch).states).squeeze(-1)
-        return LossReport({"similarity": Figure.over(F.mse_loss(told, batch.tensor("label"), reduction="none"))})
+        told = self.logits(owned, encoder, batch).squeeze(-1)
+        losses = F.mse_loss(told, batch.tensor("label"), reduction="none")
+        return LossReport({"similarity": Figure.over(losses)})
 
     def counts(self, batch: Batch) -> Mapping[str, int]:
         return {"similarity": len(batch.tensor("label"))}
@@ -54,16 +66,19 @@ class Similarity(Labelling):
         return {"score": self.least + float(outputs[0][0]) * (self.most - self.least)}
 
     def score(self, answers: Sequence[Answer], gold: Sequence[Any]) -> dict[str, float]:
-        told, wanted = [answer["score"] for answer in answers], list(gold)
+        told = [answer["score"] for answer in answers]
         figures = {"spearman": spearman, "pearson": pearson, "mean_squared_error": mean_squared_error}
-        return {name: figure(wanted, told) for name, figure in figures.items()}
+        return {name: figure(gold, told) for name, figure in figures.items()}
+
+    def wrongness(self, answer: Answer, gold: float) -> float:
+        return abs(answer["score"] - gold)
 
 
-def _number(value: Any) -> float:
+def number_of(cell: Any) -> float:
     try:
-        number = float(value)
+        number = float(cell)
     except (TypeError, ValueError):
-        raise InputError(f"the score {value!r} is no number") from None
+        number = np.nan
     if not np.isfinite(number):
-        raise InputError(f"the score {value!r} is no number")
+        raise InputError(f"the score {cell!r} is no number")
     return number

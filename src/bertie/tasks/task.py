@@ -14,7 +14,8 @@ from torch import nn
 from bertie.batch import Batch, Ragged, Sample
 from bertie.errors import InputError
 from bertie.nn.encoder import Encoder
-from bertie.objectives.objective import Objective, places_in
+from bertie.nn.heads import SequenceHeadSpec
+from bertie.objectives.objective import FIRST, Objective, places_in
 from bertie.text.tokenizer import Tokenizer
 
 Values = Mapping[str, Any]  # of one row, by role
@@ -111,3 +112,8 @@ def encoded(
     """The fields of a sample, and how many tokens were cut."""
     tokens = tokenizer.encode(text, other, max_length=length)
     return {"tokens": tokens.ids, "segments": tokens.segments}, tokens.num_truncated
+
+
+def looked_at_by(head: SequenceHeadSpec) -> tuple[str, ...] | None:
+    """As an objective says it."""
+    return (FIRST,) if head.tokens == "first" else None

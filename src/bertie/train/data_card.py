@@ -181,5 +181,6 @@ def _part_lines(name: str, rows: SeenRows, length: int) -> list[str]:
             f"95% {lengths['95%']:,.0f}, longest {lengths['longest']:,}"
         )
         lost = f", {told['tokens_cut']:,} tokens lost ({told['share_tokens_cut']:.1%})" if told["rows_cut"] else ""
-        lines.append(f"  cut at {length:,}: {told['rows_cut']:,} of {len(rows.lengths):,} rows ({told['share_cut']:.1%}){lost}")
+        share = f"{told['rows_cut']:,} of {len(rows.lengths):,} rows ({told['share_cut']:.1%})"
+        lines.append(f"  cut at {length:,}: {share}{lost}")
     return lines

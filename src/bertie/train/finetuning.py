@@ -19,7 +19,9 @@ from bertie.models.variant import with_recipe
 from bertie.spec import Spec
 from bertie.tasks.task import Task, Values
 from bertie.text.tokenizer import Tokenizer
+from bertie.train.adversarial import AnyAdversary
 from bertie.train.budget import Steps
+from bertie.train.data_card import DataCard
 from bertie.train.distribution import ALONE, Ranks
 from bertie.train.loop import Precision
 from bertie.train.optimiser import AdamWSpec
@@ -27,7 +29,7 @@ from bertie.train.options import MICRO_TOKENS
 from bertie.train.run import run_in
 from bertie.train.schedule import AnySchedule, Linear
 from bertie.train.several_tasks import SeveralTasks, steps_of
-from bertie.train.task_data import Examples, Labelled, Policy, RowCourse, Seen, TaskData
+from bertie.train.task_data import Examples, Labelled, Policy, RowCourse, TaskData
 from bertie.train.task_evaluation import TaskEvaluation
 
 FITTED_ON = 200_000  # rows that tell the labels: of more, some spread evenly
@@ -48,6 +50,7 @@ class FinetuneOptions(Spec):
     eval_every: int = Field(ge=1)
     log_every: int = Field(default=1, ge=1)
     patience: int | None = Field(default=None, ge=1)
+    adversary: AnyAdversary | None = None
 
     @classmethod
     def of_epochs(
@@ -90,18 +93,29 @@ def fitting_rows(data: Labelled) -> range:
 
 @dataclass(frozen=True)
 class Job:
-    """A fitted task, the rows that teach it and those that it is measured on. `baseline` is what its main figure is by
-    frequency alone; `seen` is told of every training row that is read."""
+    """A fitted task, the rows that teach it, those that it is measured on, and what they are like."""
 
     task: Task
-    train: Labelled
-    dev: Labelled | None = None
-    baseline: float | None = None
-    seen: Seen | None = None
+    train: Examples
+    dev: Examples | None
+    card: DataCard
+
+    @classmethod
+    def of(
+        cls, task: Task, train: Labelled, dev: Labelled | None, tokenizer: Tokenizer, length: int, policy: Policy
+    ) -> "Job":
+        """`task` is fitted. Rows to be measured on are read now, and some of the others."""
+        card = DataCard(task, length, train.rows.num_rows, dev.rows.num_rows if dev else 0)
+        learned = Examples(task, train, tokenizer, length, policy, card.train.seen)
+        measured = dev and Examples(task, dev, tokenizer, length, policy, card.dev.seen)
+        card.train.sample(learned.example)
+        if measured is not None:
+            measured.all()
+        return cls(task, learned, measured, card)
 
     def facts(self) -> dict[str, Any]:
         """What of it decides a run."""
-        parts = {"train": self.train, "dev": self.dev}
+        parts = {"train": self.train.data, "dev": self.dev and self.dev.data}
         return {name: data and [data.rows.name, data.rows.num_rows, dict(data.columns)] for name, data in parts.items()}
 
 
@@ -130,7 +144,6 @@ def finetune(
     jobs: Sequence[Job],
     options: FinetuneOptions,
     *,
-    policy: Policy = "refuse",
     config: str | None = None,
     tell: Callable[[dict[str, Any]], None] | None = None,
     ranks: Ranks = ALONE,
@@ -138,7 +151,9 @@ def finetune(
     """Trains one task, or several on one encoder, or goes on; returns the summary."""
     tokenizer = check_length(pretrained, options.length)
     model = task_model(pretrained, [job.task for job in jobs], options.seed)
-    parts = [_data_of(job, tokenizer, options, policy, ranks) for job in jobs]
+    if options.adversary is not None:
+        options.adversary.check(model.recipe)
+    parts = [_data_of(job, options, ranks) for job in jobs]
     data = parts[0] if len(parts) == 1 else SeveralTasks(parts, options.batch_rows, options.seed)
     resolved = {
         "options": options.model_dump(mode="json"),
@@ -149,15 +164,14 @@ def finetune(
     return run_in(Path(folder), model, data, tokenizer, options, resolved, config=config, tell=tell, ranks=ranks)
 
 
-def _data_of(job: Job, tokenizer: Tokenizer, options: FinetuneOptions, policy: Policy, ranks: Ranks) -> TaskData:
-    examples = Examples(job.task, job.train, tokenizer, options.length, policy, job.seen)
+def _data_of(job: Job, options: FinetuneOptions, ranks: Ranks) -> TaskData:
     evaluation = None
     if job.dev is not None:
-        held = Examples(job.task, job.dev, tokenizer, options.length, policy)
-        evaluation = TaskEvaluation(job.task, held.all(), job.baseline)
+        majority = job.card.majority
+        evaluation = TaskEvaluation(job.task, job.dev.all(), majority and majority.score)
     return TaskData(
-        RowCourse(examples, options.batch_rows, options.seed),
-        examples,
+        RowCourse(job.train, options.batch_rows, options.seed),
+        job.train,
         evaluation,
         options.micro_tokens,
         card={"length": options.length},

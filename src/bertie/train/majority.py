@@ -57,7 +57,7 @@ def _always(task: Task, trained: Sequence[Any]) -> tuple[str, Answer] | None:
             return "no answer", {"text": ""}
         case Choice():
             place = most_frequent(trained)
-            return f"candidate {place + 1}", {"choice": place}
+            return f"candidate {place}", {"choice": place}
         case _:
             return None
 

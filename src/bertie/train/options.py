@@ -45,6 +45,11 @@ class PretrainOptions(Spec):
         return None
 
     @property
+    def adversary(self) -> None:
+        """And knows no adversary."""
+        return None
+
+    @property
     def lengths(self) -> Curriculum:
         """Always as a curriculum."""
         return self.curriculum or Curriculum(phases=(Phase(share=1, length=self.length),))

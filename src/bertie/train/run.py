@@ -209,6 +209,7 @@ class _Run:
             seed=options.seed,
             precision=options.precision,
             ranks=self.ranks,
+            adversary=options.adversary,
         )
         state.add_step(result.num_tokens, self.data.course.after(place))
         self.step_seconds = state.done.seconds - before.seconds

@@ -7,6 +7,7 @@ from bertie.batch import Batch
 from bertie.data.course import Place
 from bertie.models.model import Model
 from bertie.models.recipe import Recipe
+from bertie.train.adversarial import AnyAdversary
 from bertie.train.budget import AnyBudget
 from bertie.train.loop import Precision
 from bertie.train.optimiser import AdamWSpec
@@ -32,6 +33,8 @@ class RunOptions(Protocol):
     def eval_every(self) -> int: ...
     @property
     def log_every(self) -> int: ...
+    @property
+    def adversary(self) -> AnyAdversary | None: ...
     @property
     def patience(self) -> int | None:
         """Evaluations without a better one, after which the run ends."""

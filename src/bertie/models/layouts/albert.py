@@ -131,5 +131,5 @@ LAYOUT = HFLayout(
     renamed={r"^(?=embeddings\.|encoder\.|pooler\.)": "albert.", **LAYER_NORM},
     # The rest are copies: of tied weights, or of a bias that one of two names is enough for.
     ignored=(r"albert\.embeddings\.position_ids", r"predictions\.(bias|decoder\.weight|decoder\.bias)"),
-    head=TASKS.head_of,
+    fitting=TASKS.fitting,
 )

@@ -93,5 +93,5 @@ LAYOUT = HFLayout(
     renamed={r"^(?=embeddings\.|encoder\.|pooler\.)": "bert.", **LAYER_NORM},
     # The rest are copies: of tied weights, or of a bias that one of two names is enough for.
     ignored=(r"bert\.embeddings\.position_ids", r"cls\.predictions\.(bias|decoder\.weight|decoder\.bias)"),
-    head=TASKS.head_of,
+    fitting=TASKS.fitting,
 )

@@ -21,7 +21,7 @@ from bertie.models.layouts.post_norm import (
 )
 from bertie.models.layouts.task_heads import HeadNames, TaskHeads
 from bertie.models.recipe import AnyObjective, Recipe
-from bertie.nn.heads import SequenceHeadSpec
+from bertie.nn.heads import SequenceHeadSpec, TransformSpec
 from bertie.objectives.masked_lm import MaskedLM
 
 SPELLING = {  # the usual word -> theirs
@@ -44,7 +44,7 @@ PARTS = {
 PER_ROW = HeadNames(
     "classifier",
     "pre_classifier",
-    head=lambda config: SequenceHeadSpec(activation="relu"),
+    head=lambda config: SequenceHeadSpec(transform=TransformSpec(activation="relu")),
     dropout="seq_classif_dropout",
     rate=0.2,
 )
@@ -115,5 +115,5 @@ LAYOUT = HFLayout(
     kinds=frozenset({"masked-lm", "distillation"}),
     renamed={r"^(?=embeddings\.|transformer\.)": "distilbert.", **LAYER_NORM},
     ignored=(r"distilbert\.embeddings\.position_ids", r"vocab_projector\.weight"),  # the table of tokens again
-    head=TASKS.head_of,
+    fitting=TASKS.fitting,
 )

@@ -23,7 +23,7 @@ from bertie.models.layouts.post_norm import (
 )
 from bertie.models.layouts.task_heads import HeadNames, TaskHeads
 from bertie.models.recipe import AnyObjective, Recipe
-from bertie.nn.heads import SequenceHeadSpec
+from bertie.nn.heads import SequenceHeadSpec, TransformSpec
 from bertie.objectives.masked_lm import MaskedLM
 from bertie.objectives.replaced_tokens import ReplacedTokens
 from bertie.tasks.task import Task
@@ -34,16 +34,15 @@ ARCHITECTURES = {
     ("masked-lm",): "ElectraForMaskedLM",
 }
 GENERATOR = "generator"
+PER_ROW = SequenceHeadSpec(transform=TransformSpec(activation="gelu"))
 TASKS = TaskHeads(
     "Electra",
     {
-        ROWS: HeadNames(
-            "classifier.out_proj", "classifier.dense", head=lambda config: SequenceHeadSpec(activation="gelu")
-        ),
+        ROWS: HeadNames("classifier.out_proj", "classifier.dense", head=lambda config: PER_ROW),
         CHOICE: HeadNames(
             "classifier",
             "sequence_summary.summary",
-            head=lambda config: SequenceHeadSpec(activation="gelu"),
+            head=lambda config: PER_ROW,
             settings={"summary_type": "first", "summary_use_proj": True, "summary_activation": "gelu"},
             dropout="summary_last_dropout",
             rate=0.1,
@@ -125,5 +124,5 @@ LAYOUT = HFLayout(
     renamed={r"^(?=embeddings\.|embeddings_project\.|encoder\.)": "electra.", **LAYER_NORM},
     ignored=(r"electra\.embeddings\.position_ids", r"generator_lm_head\.weight"),  # the table of tokens again
     companions=companions,
-    head=TASKS.head_of,
+    fitting=TASKS.fitting,
 )

@@ -33,6 +33,7 @@ class Told:
 
 TOLD: dict[str, Told] = {
     "classify": Told(ROWS, lambda task: task.labels, ONE),
+    "pair": Told(ROWS, lambda task: task.labels, ONE),
     "multi-label": Told(ROWS, lambda task: task.labels, MANY),
     "aspects": Told(
         ROWS, lambda task: tuple(f"{aspect}: {label}" for aspect in task.aspects for label in task.aspects[aspect]), MANY
@@ -71,14 +72,14 @@ def label_config(task: Task) -> dict[str, Any]:
 
 
 def task_of(role: str, config: Config, head: SequenceHeadSpec) -> AnyObjective | None:
-    """None for what is no task here, such as several numbers a text. Of a head over tokens only the dropout counts."""
+    """None for what is no task here, such as several numbers a text."""
     if role == CHOICE:
         return Choice(head=head)
     labels = labels_of(config)
     if role == TOKENS:
-        return Tagging(tags=labels, scheme=scheme_of(labels), dropout=head.dropout)
+        return Tagging(tags=labels, scheme=scheme_of(labels), dropout=head.dropout, transform=head.transform)
     if role == ANSWERS:
-        return Answering() if len(labels) == 2 else None
+        return Answering(transform=head.transform) if len(labels) == 2 else None
     problem = config.get("problem_type")
     if problem == MANY:
         return MultiLabel(labels=labels, thresholds=(0.5,) * len(labels), head=head)

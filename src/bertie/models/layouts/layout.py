@@ -9,7 +9,6 @@ import torch
 from torch import Tensor
 
 from bertie.models.recipe import Recipe
-from bertie.nn.heads import SequenceHeadSpec
 from bertie.tasks.task import Task
 
 Config = Mapping[str, Any]
@@ -65,8 +64,7 @@ class HFLayout:
     renamed: Mapping[str, str] = field(default_factory=dict)  # older spellings: pattern -> today's
     ignored: tuple[str, ...] = ()  # patterns of tensors that carry nothing: buffers and copies of tied weights
     companions: Callable[[Recipe], Mapping[str, Companion]] = field(default=lambda recipe: {})  # by folder
-    # What a head over rows computes there, by the config of the encoder; None for tasks that it has no such head for.
-    head: Callable[[Task, Config], SequenceHeadSpec | None] = field(default=lambda task, config: None)
+    fitting: Callable[[Task, Config], Task] = field(default=lambda task, config: task)  # with the head that it has there
 
     def canonical(self, name: str) -> str:
         """Today's spelling, with the prefix, of a name found in a file."""

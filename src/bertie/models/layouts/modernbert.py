@@ -1,4 +1,4 @@
-"""ModernBERT's folder in `transformers`: ModernBertModel, ModernBertForMaskedLM, and its task models of rows.
+"""ModernBERT's folder in `transformers`: ModernBertModel, ModernBertForMaskedLM, and its task models.
 
 In training `transformers` drops also after the attention's output, at the rate of its weights, and inside the
 feed-forward instead of after it.
@@ -8,16 +8,16 @@ from collections.abc import Sequence
 from typing import Any
 
 from bertie.errors import FolderError
-from bertie.models.layouts.labels import CHOICE, ROWS
+from bertie.models.layouts.labels import ANSWERS, CHOICE, ROWS, TOKENS
 from bertie.models.layouts.layout import Config, Entry, HFLayout, only, weights
 from bertie.models.layouts.post_norm import activation_of, has, hf_activation, if_expressible, refuse_unknown
-from bertie.models.layouts.task_heads import HeadNames, TaskHeads, task_in
+from bertie.models.layouts.task_heads import HeadNames, TaskHeads, task_in, transform_of
 from bertie.models.recipe import AnyObjective, Recipe
 from bertie.nn.attention import AttentionSpec
 from bertie.nn.embeddings import EmbeddingsSpec, TableSpec
 from bertie.nn.encoder import EncoderSpec
 from bertie.nn.feed_forward import GatedSpec
-from bertie.nn.heads import RowState, SequenceHeadSpec, VocabularyHeadSpec
+from bertie.nn.heads import RowState, SequenceHeadSpec, TransformSpec, VocabularyHeadSpec
 from bertie.nn.residual import PreNormSpec
 from bertie.nn.rotary import RotarySpec
 from bertie.nn.stack import BlockSpec, StackSpec
@@ -44,20 +44,16 @@ def recipe_of(config: Config, names: frozenset[str]) -> Recipe:
     return Recipe(name="modernbert", tokenizer="byte-bpe", encoder=encoder_of(config), objectives=tuple(objectives))
 
 
-def row_head_of(config: Config) -> SequenceHeadSpec:
+def task_head_of(config: Config) -> SequenceHeadSpec:
     bias = config.get("norm_bias", False)
     refuse_unknown(config, {"classifier_bias": bias})
-    return SequenceHeadSpec(
-        tokens=POOLING[config.get("classifier_pooling", "cls")],
-        activation=activation_of(config, "classifier_activation"),
-        norm_eps=config.get("norm_eps", 1e-5),
-        bias=bias,
-    )
+    activation = activation_of(config, "classifier_activation")
+    transform = TransformSpec(activation=activation, norm_eps=config.get("norm_eps", 1e-5), bias=bias)
+    return SequenceHeadSpec(tokens=POOLING[config.get("classifier_pooling", "cls")], transform=transform)
 
 
-PER_ROW = HeadNames("classifier", "head.dense", "head.norm", head=row_head_of, rate=0.0)
-# Those of tokens and answers have the same transform below their output, which bertie's have not.
-TASKS = TaskHeads("ModernBert", {ROWS: PER_ROW, CHOICE: PER_ROW})
+HEAD = HeadNames("classifier", "head.dense", "head.norm", head=task_head_of, rate=0.0)
+TASKS = TaskHeads("ModernBert", dict.fromkeys((ROWS, CHOICE, TOKENS, ANSWERS), HEAD))
 
 
 def head_of(config: Config) -> VocabularyHeadSpec:
@@ -188,19 +184,21 @@ def write_config(recipe: Recipe) -> dict[str, Any]:
         "mlp_dropout": block.residual.dropout,
         "initializer_range": encoder.initial_std,
         **({} if masked is None else head_config(masked.head)),
-        **row_head_config(recipe),
+        **task_config(recipe),
         **dict.fromkeys(unknown_ids),  # those that `transformers` would put there may be none of the vocabulary
     }
 
 
-def row_head_config(recipe: Recipe) -> dict[str, Any]:
-    head = getattr(task_in(recipe), "head", None)
-    if not isinstance(head, SequenceHeadSpec):
-        return TASKS.config(recipe)
+def task_config(recipe: Recipe) -> dict[str, Any]:
+    task = task_in(recipe)
+    transform = None if task is None else transform_of(task, recipe.encoder)
+    if transform is None:  # which theirs cannot do without
+        return {}
+    tokens = getattr(getattr(task, "head", None), "tokens", "first")
     return {
-        "classifier_pooling": {ours: theirs for theirs, ours in POOLING.items()}[head.tokens],
-        "classifier_activation": hf_activation(head.activation),
-        "classifier_bias": head.bias,
+        "classifier_pooling": {ours: theirs for theirs, ours in POOLING.items()}[tokens],
+        "classifier_activation": hf_activation(transform.activation),
+        "classifier_bias": transform.bias,
         **TASKS.config(recipe),
     }
 
@@ -257,5 +255,5 @@ LAYOUT = HFLayout(
     kinds=frozenset({"masked-lm"}),
     renamed={r"^(?=embeddings\.|layers\.|final_norm\.)": "model."},
     ignored=(r"decoder\.weight",),
-    head=TASKS.head_of,
+    fitting=TASKS.fitting,
 )

@@ -134,14 +134,15 @@ def same_model(one: Recipe, other: Recipe) -> bool:
 
 
 def heads_of(recipe: Recipe) -> dict[str, Any]:
-    """What a config tells of them, by kind. Several kinds of task look the same in a config."""
+    """What a config tells of them, by kind. Several kinds of task are the same there."""
     told = ("head", "activation")
-    return {
-        "task" if isinstance(one, Task) else one.kind: computed(one, recipe.encoder)
-        if isinstance(one, Task)
-        else [getattr(one, name, None) for name in told]
-        for one in recipe.objectives
-    }
+    heads: dict[str, Any] = {}
+    for one in recipe.objectives:
+        if isinstance(one, Task):
+            heads["task"] = computed(one, recipe.encoder)
+        else:
+            heads[one.kind] = [getattr(one, name, None) for name in told]
+    return heads
 
 
 # --- names

@@ -47,9 +47,7 @@ def recipe_of(model_type: str, config: Config, names: frozenset[str]) -> Recipe:
         objectives.append(task)
     elif has(names, "lm_head."):
         objectives.append(MaskedLM(samples=Packed(), head=head_of(config).replace(activation="gelu")))
-    return Recipe(
-        name=model_type, tokenizer=TOKENIZERS[model_type], encoder=encoder, objectives=tuple(objectives)
-    )
+    return Recipe(name=model_type, tokenizer=TOKENIZERS[model_type], encoder=encoder, objectives=tuple(objectives))
 
 
 def config(model_type: str, recipe: Recipe) -> dict[str, Any] | None:
@@ -57,8 +55,7 @@ def config(model_type: str, recipe: Recipe) -> dict[str, Any] | None:
     unigram = TOKENIZERS[model_type] == "unigram"
     if (recipe.tokenizer == "unigram") != unigram:
         return None
-    entries = partial(entries_of, model_type)
-    return if_expressible(recipe, partial(write_config, model_type), partial(recipe_of, model_type), entries)
+    return if_expressible(recipe, partial(write_config, model_type), partial(recipe_of, model_type), entries_of)
 
 
 def write_config(model_type: str, recipe: Recipe) -> dict[str, Any]:
@@ -75,8 +72,8 @@ def write_config(model_type: str, recipe: Recipe) -> dict[str, Any]:
     }
 
 
-def entries_of(model_type: str, recipe: Recipe) -> list[Entry]:
-    entries = [*encoder_entries(body_of(recipe), "roberta."), *TASKS[model_type].entries(recipe)]
+def entries_of(recipe: Recipe) -> list[Entry]:
+    entries = [*encoder_entries(body_of(recipe), "roberta."), *TASKS["roberta"].entries(recipe)]
     for objective in recipe.objectives:
         if isinstance(objective, MaskedLM):
             names = ("lm_head.dense", "lm_head.layer_norm", "lm_head.decoder")
@@ -88,11 +85,11 @@ def layout(model_type: str) -> HFLayout:
     return HFLayout(
         recipe=partial(recipe_of, model_type),
         config=partial(config, model_type),
-        entries=partial(entries_of, model_type),
+        entries=entries_of,
         prefix="roberta.",
         kinds=frozenset({"masked-lm"}),
         renamed={r"^(?=embeddings\.|encoder\.|pooler\.)": "roberta.", **LAYER_NORM},
         # The rest are copies: of tied weights, or of a bias that one of two names is enough for.
         ignored=(r"roberta\.embeddings\.position_ids", r"lm_head\.(bias|decoder\.weight|decoder\.bias)"),
-        head=TASKS[model_type].head_of,
+        fitting=TASKS[model_type].fitting,
     )

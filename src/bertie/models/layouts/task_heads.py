@@ -12,22 +12,34 @@ from bertie.models.layouts.labels import label_config, looks_at_rows, role_of, t
 from bertie.models.layouts.layout import Config, Entry, both, weights
 from bertie.models.recipe import AnyObjective, Recipe
 from bertie.nn.encoder import EncoderSpec
-from bertie.nn.heads import SequenceHeadSpec
+from bertie.nn.heads import SequenceHeadSpec, TransformSpec
 from bertie.tasks.task import Task
 
 
 @dataclass(frozen=True)
 class HeadNames:
-    """The head of one class: what its layers are called, and what it computes."""
+    """The head of one class: what its layers are called, and what it computes. Of one over tokens, which looks at all of
+    them, the transform and the dropout count."""
 
     output: str
-    dense: str | None = None
+    dense: str | None = None  # None: there is no transform
     norm: str | None = None
     head: Callable[[Config], SequenceHeadSpec] = lambda config: SequenceHeadSpec()
     settings: Config = field(default_factory=dict)  # of the config, without which it computes something else
     dropout: str | None = "classifier_dropout"  # where the config keeps its rate
     rate: float | None = None  # where the config is silent; None: that of the encoder
     suffix: str = ""  # of the class
+
+    def is_in(self, config: Config, names: frozenset[str]) -> bool:
+        computes = all(config.get(name, value) == value for name, value in self.settings.items())
+        return computes and f"{self.output}.weight" in names
+
+    def head_in(self, config: Config) -> SequenceHeadSpec:
+        rate = config.get(self.dropout) if self.dropout else None
+        if rate is None:
+            rate = config.get("hidden_dropout_prob", 0.1) if self.rate is None else self.rate
+        head = self.head(config).replace(dropout=rate)
+        return head if self.dense else head.replace(transform=None)
 
 
 @dataclass(frozen=True)
@@ -38,15 +50,12 @@ class TaskHeads:
     heads: Mapping[str, HeadNames]
 
     def read(self, config: Config, names: frozenset[str]) -> AnyObjective | None:
-        """Unlike other heads, which one it is must be told by the config: the tensors of several are called the same."""
+        """Unlike other heads it must also be told by the config: tensors of several classes have the same names."""
         classes = config.get("architectures")
         for role, known in self.heads.items():
-            if not isinstance(classes, list) or f"{self.family}{role}{known.suffix}" not in classes:
-                continue
-            if f"{known.output}.weight" in names and all(
-                config.get(name, value) == value for name, value in known.settings.items()
-            ):
-                return task_of(role, config, known.head(config).replace(dropout=self._rate(known, config)))
+            told = isinstance(classes, list) and f"{self.family}{role}{known.suffix}" in classes
+            if told and known.is_in(config, names):
+                return task_of(role, config, known.head_in(config))
         return None
 
     def config(self, recipe: Recipe) -> dict[str, Any]:
@@ -54,12 +63,11 @@ class TaskHeads:
         task = task_in(recipe)
         if task is None:
             return {}
-        role, known = role_of(task), self._of(task)
-        dropout = {known.dropout: dropout_of(task)} if known.dropout and dropout_of(task) is not None else {}
+        known, rate = self._of(task), dropout_of(task)
         return {
-            "architectures": [f"{self.family}{role}{known.suffix}"],
+            "architectures": [f"{self.family}{role_of(task)}{known.suffix}"],
             **known.settings,
-            **dropout,
+            **({known.dropout: rate} if known.dropout and rate is not None else {}),
             **label_config(task),
         }
 
@@ -69,32 +77,30 @@ class TaskHeads:
             return []
         known, ours = self._of(task), f"heads.{task.kind}"
         entries = both(f"{ours}.output", known.output)
-        if known.dense is not None and recipe.encoder.pooler is not None:
-            return [*entries, *both("encoder.pooler.dense", known.dense)]
-        head = getattr(task, "head", None)
-        if known.dense is not None and head is not None:
-            entries += weights(f"{ours}.transform.dense", known.dense, head.bias)
-        if known.norm is not None and head is not None:
-            entries += weights(f"{ours}.transform.norm", known.norm, head.bias)
+        if known.dense and (transform := transform_of(task, recipe.encoder)):
+            dense = "encoder.pooler.dense" if is_pooled(task, recipe.encoder) else f"{ours}.transform.dense"
+            entries += weights(dense, known.dense, transform.bias)
+            if known.norm:
+                entries += weights(f"{ours}.transform.norm", known.norm, transform.bias)
         return entries
 
-    def head_of(self, task: Task, config: Config) -> SequenceHeadSpec | None:
-        """What theirs computes from a row's state; None where it looks at tokens, or there is no such class."""
+    def fitting(self, task: Task, config: Config) -> Task:
+        """The task with a head that computes what theirs does over the encoder of that config, where there is such."""
         known = self.heads.get(role_of(task) or "")
-        return known.head(config) if known is not None and looks_at_rows(task) else None
+        if known is None:
+            return task
+        head = known.head_in(config)
+        if looks_at_rows(task):
+            return task.replace(head=head.replace(dropout=dropout_of(task)))
+        return task.replace(transform=head.transform)
 
     def keeps_pooler(self, task: AnyObjective | None, pooler: str) -> bool:
-        """Whether an encoder has its pooler beside this task; `pooler` is their name of it. Old folders of classes
-        without one hold it nonetheless."""
+        """Whether the encoder has its pooler beside this task; `pooler` is their name of it. Old folders of classes
+        that have none may hold one nonetheless."""
         return not isinstance(task, Task) or (self._of(task).dense or "").startswith(pooler)
 
     def _of(self, task: Task) -> HeadNames:
         return self.heads[role_of(task) or ""]
-
-    def _rate(self, known: HeadNames, config: Config) -> float:
-        told = config.get(known.dropout) if known.dropout else None
-        silent = config.get("hidden_dropout_prob", 0.1) if known.rate is None else known.rate
-        return silent if told is None else told
 
 
 def task_in(recipe: Recipe) -> Task | None:
@@ -102,8 +108,8 @@ def task_in(recipe: Recipe) -> Task | None:
 
 
 def dropout_of(task: Task) -> float | None:
-    owner = getattr(task, "head", task)
-    return getattr(owner, "dropout", None)
+    """Of its head; None where that has none."""
+    return getattr(getattr(task, "head", task), "dropout", None)
 
 
 def body_of(recipe: Recipe) -> EncoderSpec:
@@ -111,11 +117,19 @@ def body_of(recipe: Recipe) -> EncoderSpec:
     return recipe.encoder if task_in(recipe) is None else recipe.encoder.replace(pooler=None)
 
 
-def computed(task: Task, encoder: EncoderSpec) -> tuple[str | None, SequenceHeadSpec | None]:
-    """The class, and what is done with a row's state, be it by the encoder's pooler or by the head's own layer."""
-    head: SequenceHeadSpec | None = getattr(task, "head", None)
-    if head is None:
-        return role_of(task), None
-    if encoder.pooler is not None:
-        head = SequenceHeadSpec(tokens=head.tokens)
-    return role_of(task), head.replace(dropout=0.0)
+def is_pooled(task: Task, encoder: EncoderSpec) -> bool:
+    return looks_at_rows(task) and encoder.pooler is not None
+
+
+def transform_of(task: Task, encoder: EncoderSpec) -> TransformSpec | None:
+    """What is done before the output, be it by the head or by the encoder's pooler."""
+    if is_pooled(task, encoder):
+        return TransformSpec()
+    transform: TransformSpec | None = getattr(task, "head", task).transform
+    return transform
+
+
+def computed(task: Task, encoder: EncoderSpec) -> dict[str, Any]:
+    """What a config must tell of it."""
+    states = getattr(getattr(task, "head", None), "tokens", None)
+    return {"role": role_of(task), "states": states, "transform": transform_of(task, encoder)}

@@ -15,7 +15,7 @@ from bertie.nn.attention import AttentionSpec
 from bertie.nn.embeddings import EmbeddingsSpec, TableSpec
 from bertie.nn.encoder import EncoderSpec
 from bertie.nn.feed_forward import DenseSpec
-from bertie.nn.heads import SequenceHeadSpec, VocabularyHeadSpec
+from bertie.nn.heads import VocabularyHeadSpec
 from bertie.nn.residual import PostNormSpec
 from bertie.nn.scoring import DotProductSpec
 from bertie.nn.stack import BlockSpec, StackSpec
@@ -32,13 +32,7 @@ SUMMARY = {
 TASKS = TaskHeads(
     "XLM",
     {
-        ROWS: HeadNames(
-            "sequence_summary.summary",
-            head=lambda config: SequenceHeadSpec(transform=False),
-            settings=SUMMARY,
-            dropout="summary_first_dropout",
-            rate=0.1,
-        ),
+        ROWS: HeadNames("sequence_summary.summary", settings=SUMMARY, dropout="summary_first_dropout", rate=0.1),
         TOKENS: HeadNames("classifier", dropout=None),
         ANSWERS: HeadNames("qa_outputs", suffix="Simple"),
     },
@@ -157,5 +151,5 @@ LAYOUT = HFLayout(
     kinds=frozenset({"masked-lm"}),
     renamed={rf"^(?=({'|'.join(PARTS)})(\.|$))": "transformer."},
     ignored=(r"transformer\.position_ids", r"pred_layer\.proj\.weight"),
-    head=TASKS.head_of,
+    fitting=TASKS.fitting,
 )

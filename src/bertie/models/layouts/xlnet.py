@@ -149,5 +149,5 @@ LAYOUT = HFLayout(
     renamed={r"^(?=word_embedding\.|mask_emb$|layer\.)": "transformer."},
     # What the second stream begins with is the objective's; an encoder alone has no second stream.
     ignored=(r"transformer\.mask_emb", r"lm_loss\.weight"),
-    head=TASKS.head_of,
+    fitting=TASKS.fitting,
 )

@@ -1,0 +1,129 @@
+"""The fine-tuning benchmark's own arithmetic: rows, losses of both sides, bars."""
+
+import random
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+from benchmarks.contenders import finetune_bertie, finetune_trainer
+from benchmarks.figures import OURS
+from benchmarks.finetune import PEER, Turns, describe, figures, labels_of, refuse_other_losses, write_head
+from benchmarks.labelled_sets import Row, write_rows
+
+from bertie.errors import UserError
+from bertie.models.model import Model
+from bertie.models.pretrained import Pretrained
+from bertie.models.recipe import SIZES
+from bertie.models.recipes import bert
+from bertie.text.tokenizer import load_tokenizer
+
+NUM_ROWS, BATCH = 12, 4
+CONTENDERS = [finetune_bertie, finetune_trainer]
+TASKS = {"classify": 128, "tag": 256, "answer": 384}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A model folder of few words, some of which are two tokens."""
+    found = tmp_path_factory.mktemp("model")
+    words = [f"w{number}" for number in range(60)]
+    pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "good", "bad", "##ly", ".", *words]
+    (found / "vocab.txt").write_text("".join(f"{piece}\n" for piece in pieces))
+    tokenizer = load_tokenizer(found)
+    assert tokenizer is not None
+    Pretrained(Model.new(bert(SIZES["tiny"], tokenizer.size), seed=0), tokenizer).save(found / "tiny")
+    return found / "tiny"
+
+
+def some_words(rng: random.Random, count: int) -> list[str]:
+    return [rng.choice(["goodly", "bad", *(f"w{number}" for number in range(60))]) for _ in range(count)]
+
+
+def made_rows(task: str) -> list[Row]:
+    """Two of three passages have several windows."""
+    rng = random.Random(0)
+    rows: list[Row] = []
+    for number in range(NUM_ROWS):
+        if task == "classify":
+            rows.append({"text": " ".join(some_words(rng, 3 + number)), "label": str(number % 2)})
+        elif task == "tag":
+            words = some_words(rng, 3 + number)
+            rows.append({"words": words, "tags": ["B-PER" if word == "bad" else "O" for word in words[:-1]] + ["B-PER"]})
+        else:
+            words = some_words(rng, 100 + 250 * (number % 3))
+            start = len(" ".join(words[:40])) + 1
+            answer = {"text": " ".join(words[40:42]), "answer_start": start}
+            rows.append({"question": "w1 w2", "context": " ".join(words), "answers": [answer]})
+    return rows
+
+
+@pytest.fixture
+def request_of(folder: Path, tmp_path: Path) -> Any:
+    def make(task: str) -> dict[str, Any]:
+        rows = made_rows(task)
+        labels = labels_of(task, rows)
+        write_rows(tmp_path / "rows.jsonl", rows)
+        write_head(tmp_path / "head.npz", len(labels) or 2, SIZES["tiny"].width)
+        files = {"model": str(folder), "rows": str(tmp_path / "rows.jsonl"), "head": str(tmp_path / "head.npz")}
+        return {**files, "task": task, "labels": labels, "length": TASKS[task], "batch": BATCH}
+
+    return make
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_both_sides_have_the_same_loss_and_tokens(task: str, request_of: Any) -> None:
+    request = {**request_of(task), "check": True}
+    ours, theirs = (contender.answer(request) for contender in CONTENDERS)
+    assert ours["loss"] == pytest.approx(theirs["loss"], rel=1e-5)
+    assert ours["tokens"] == theirs["tokens"]
+
+
+def test_both_sides_have_the_same_windows(request_of: Any) -> None:
+    """All of them: each passage of 600 words gives two."""
+    request = request_of("answer")
+    tokenizer = finetune_trainer.tokenizer_of(request["model"])
+    theirs = finetune_trainer.features_of("answer", request["rows"], request["model"], 384, ())
+    _, _, own_tokenizer = finetune_bertie.opened("answer", (), request["model"], request["head"])
+    request["batch"] = len(theirs)
+    ours = next(finetune_bertie.batches_of(request, own_tokenizer))
+    assert len(theirs) > NUM_ROWS and tokenizer.cls_token_id == theirs[0]["input_ids"][0]
+    for own, other in zip(ours, theirs, strict=True):
+        assert own["tokens"].tolist() == other["input_ids"]  # type: ignore[union-attr]
+        assert (int(own["begin"]), int(own["end"])) == (other["start_positions"], other["end_positions"])  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("contender", CONTENDERS)
+@pytest.mark.parametrize("task", TASKS)
+def test_a_turn_learns(task: str, contender: ModuleType, request_of: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It leaves a lower loss than it found, and counts the examples of its steps but the first."""
+    if contender is finetune_trainer:
+        pytest.importorskip("accelerate", reason="the Trainer needs it")
+    request = request_of(task)
+    before = contender.answer({**request, "check": True})["loss"]
+    turn = contender.answer({**request, "steps": 5})
+    assert turn["examples"] == 5 * BATCH
+    assert turn["seconds"] > 0
+    assert contender.answer({**request, "check": True})["loss"] < before
+
+
+def test_other_losses_are_refused() -> None:
+    refuse_other_losses("SST-2", {PEER: {"loss": 0.70001, "tokens": 9}, OURS: {"loss": 0.7, "tokens": 9}})
+    with pytest.raises(UserError, match="give other tokens"):
+        refuse_other_losses("SST-2", {PEER: {"loss": 0.7, "tokens": 9}, OURS: {"loss": 0.7, "tokens": 8}})
+    with pytest.raises(UserError, match="give other loss"):
+        refuse_other_losses("SST-2", {PEER: {"loss": 0.7, "tokens": 9}, OURS: {"loss": 0.71, "tokens": 9}})
+
+
+def test_the_best_round_counts_and_bars_are_told() -> None:
+    turns: Turns = {
+        PEER: [{"seconds": 2.0, "examples": 100}, {"seconds": 4.0, "examples": 100}],
+        OURS: [{"seconds": 1.0, "examples": 100}, {"seconds": 0.8, "examples": 100}],
+    }
+    found = figures("SST-2", turns, {PEER: 0.7, OURS: 0.7})
+    assert found["ratio"] == pytest.approx(2.5)
+    assert found["paired_ratio"] == pytest.approx((2.0 + 5.0) / 2)
+    assert found["bar"]["holds"] and not found["bar"]["reached"]
+    report = {"model": "a model", "machine": {"cpu": "a processor", "threads": 2}, "rounds": 2, "rows": {"SST-2": found}}
+    assert "bar 2.50: holds" in describe(report)
+    assert "50.0    125.0   2.50" in describe(report)

@@ -1,0 +1,115 @@
+"""What a config tells of labels: in which order, of which kind, and what is told of one that cannot be right."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bertie.errors import FolderError
+from bertie.models.folder import open_folder
+from bertie.models.layouts.labels import NUMBER, ROWS, label_config, labels_of, looks_at_rows, scheme_of, task_of
+from bertie.nn.heads import SequenceHeadSpec
+from bertie.tasks.answering import Answering
+from bertie.tasks.choosing import Choice
+from bertie.tasks.classification import Classify, MultiLabel
+from bertie.tasks.similarity import Similarity
+from bertie.tasks.tagging import Tagging
+
+MakeHF = Callable[..., Any]
+EditJson = Callable[..., None]
+
+
+def test_labels_are_in_the_order_of_their_numbers() -> None:
+    assert labels_of({"id2label": {"10": "k", **{str(n): chr(97 + n) for n in range(10)}}}) == tuple("abcdefghijk")
+
+
+@pytest.mark.parametrize(("config", "count"), [({}, 2), ({"num_labels": None}, 2), ({"num_labels": 3}, 3)])
+def test_labels_without_names_are_numbered(config: dict[str, Any], count: int) -> None:
+    assert labels_of(config) == tuple(f"LABEL_{number}" for number in range(count))
+
+
+@pytest.mark.parametrize("told", [["a", "b"], {"a": 0}, {"1": "a", "2": "b"}, "ab", 3])
+def test_labels_that_are_not_counted_from_0_are_told(told: object) -> None:
+    with pytest.raises(FolderError, match="id2label .* should name the labels from 0 on"):
+        labels_of({"id2label": told})
+
+
+@pytest.mark.parametrize(
+    ("problem", "num_labels", "kind"),
+    [
+        (None, 2, Classify),
+        (None, 1, Similarity),
+        ("single_label_classification", 3, Classify),
+        ("multi_label_classification", 3, MultiLabel),
+        ("multi_label_classification", 1, MultiLabel),
+        ("regression", 1, Similarity),
+    ],
+)
+def test_which_task_it_is(problem: str | None, num_labels: int, kind: type) -> None:
+    task = task_of(ROWS, {"num_labels": num_labels, "problem_type": problem}, SequenceHeadSpec())
+    assert type(task) is kind
+    if isinstance(task, MultiLabel):
+        assert task.thresholds == (0.5,) * num_labels
+
+
+def test_several_numbers_a_text_are_no_task_here() -> None:
+    assert task_of(ROWS, {"num_labels": 2, "problem_type": NUMBER}, SequenceHeadSpec()) is None
+
+
+@pytest.mark.parametrize(
+    ("tags", "scheme"),
+    [
+        (("O", "B-PER", "I-PER"), "IOB2"),
+        (("O", "I-PER"), "IOB1"),
+        (("O", "B-PER", "I-PER", "E-PER", "S-PER"), "IOBES"),
+        (("NOUN", "VERB"), None),
+        (("LABEL_0", "LABEL_1"), None),
+        (("B-PER", "L-PER", "S-PER", "M-PER"), None),
+    ],
+)
+def test_the_scheme_of_tags(tags: tuple[str, ...], scheme: str | None) -> None:
+    assert scheme_of(tags) == scheme
+
+
+def test_a_single_label_is_written_without_a_kind_of_problem() -> None:
+    """`transformers` refuses such a config."""
+    assert "problem_type" not in label_config(Classify(labels=("only",)))
+
+
+def test_candidates_have_no_labels() -> None:
+    assert label_config(Choice()) == {}
+
+
+def test_a_pooler_is_of_no_use_to_tasks_of_tokens() -> None:
+    assert [looks_at_rows(task) for task in (Classify(), Choice(), Tagging(), Answering())] == [True, True, False, False]
+
+
+# A foreign folder
+
+
+def test_a_folder_that_names_no_labels(tmp_path: Path, make_hf: MakeHF) -> None:
+    make_hf(tmp_path, "BertForSequenceClassification")
+    opened = open_folder(tmp_path)
+    assert opened.report.clean
+    (task,) = opened.model.recipe.objectives
+    assert isinstance(task, Classify)
+    assert task.labels == ("LABEL_0", "LABEL_1")
+
+
+def test_more_labels_than_outputs_are_told(tmp_path: Path, make_hf: MakeHF, edit_json: EditJson) -> None:
+    make_hf(tmp_path, "BertForSequenceClassification")
+    edit_json(tmp_path / "config.json", id2label={"0": "a", "1": "b", "2": "c"})
+    with pytest.raises(FolderError, match=r"classifier\.weight is \[2, 32\], the model needs \[3, 32\]"):
+        open_folder(tmp_path)
+
+
+@pytest.mark.parametrize("told", ["BertForTokenClassification", "BertModel", None, "", 3])
+def test_a_class_that_its_tensors_do_not_bear_out(
+    told: object, tmp_path: Path, make_hf: MakeHF, edit_json: EditJson
+) -> None:
+    make_hf(tmp_path, "BertForQuestionAnswering")
+    edit_json(tmp_path / "config.json", architectures=told if told is None else [told])
+    opened = open_folder(tmp_path)
+    assert opened.model.recipe.objectives == ()
+    assert opened.report.unused == ("qa_outputs.bias", "qa_outputs.weight")
