@@ -82,7 +82,12 @@ def test_candidates_have_no_labels() -> None:
 
 
 def test_a_pooler_is_of_no_use_to_tasks_of_tokens() -> None:
-    assert [looks_at_rows(task) for task in (Classify(), Choice(), Tagging(), Answering())] == [True, True, False, False]
+    assert [looks_at_rows(task) for task in (Classify(), Choice(), Tagging(), Answering())] == [
+        True,
+        True,
+        False,
+        False,
+    ]
 
 
 # A foreign folder

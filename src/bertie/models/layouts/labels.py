@@ -36,7 +36,9 @@ TOLD: dict[str, Told] = {
     "pair": Told(ROWS, lambda task: task.labels, ONE),
     "multi-label": Told(ROWS, lambda task: task.labels, MANY),
     "aspects": Told(
-        ROWS, lambda task: tuple(f"{aspect}: {label}" for aspect in task.aspects for label in task.aspects[aspect]), MANY
+        ROWS,
+        lambda task: tuple(f"{aspect}: {label}" for aspect in task.aspects for label in task.aspects[aspect]),
+        MANY,
     ),
     "similarity": Told(ROWS, lambda task: ("similarity",), NUMBER),
     "rank": Told(ROWS, lambda task: ("relevant",), MANY),

@@ -64,7 +64,9 @@ class HFLayout:
     renamed: Mapping[str, str] = field(default_factory=dict)  # older spellings: pattern -> today's
     ignored: tuple[str, ...] = ()  # patterns of tensors that carry nothing: buffers and copies of tied weights
     companions: Callable[[Recipe], Mapping[str, Companion]] = field(default=lambda recipe: {})  # by folder
-    fitting: Callable[[Task, Config], Task] = field(default=lambda task, config: task)  # with the head that it has there
+    fitting: Callable[[Task, Config], Task] = field(
+        default=lambda task, config: task
+    )  # with the head that it has there
 
     def canonical(self, name: str) -> str:
         """Today's spelling, with the prefix, of a name found in a file."""
