@@ -78,7 +78,9 @@ def parse(words: Sequence[str] | None) -> argparse.Namespace:
 def run(options: argparse.Namespace, warning: str | None) -> int:
     with contextlib.ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="bertie-benchmark-")))
-        exercises = {name: replace(EXERCISES[name], steps=options.steps or EXERCISES[name].steps) for name in options.only}
+        exercises = {
+            name: replace(EXERCISES[name], steps=options.steps or EXERCISES[name].steps) for name in options.only
+        }
         requests = {name: request_of(exercise, options.data, folder) for name, exercise in exercises.items()}
         peers = peers_python(options.peers_python)
         modules = {PEER: ("finetune_trainer", peers), OURS: ("finetune_bertie", Path(sys.executable))}

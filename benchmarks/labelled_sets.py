@@ -1,7 +1,7 @@
-"""Labelled sets of the folder `shared`: the files of a set enter, rows of plain values leave, in one form for everybody.
+"""Labelled sets of the folder `shared`: the files of a set enter, rows of plain values leave, in one form for all.
 
-A row has `text`, `other`, `label`, `score`; or `words` and `tags`; or `question`, `context` and `answers`. The order is a
-fixed draw: fewer rows are the first ones of more.
+A row has `text`, `other`, `label`, `score`; or `words` and `tags`; or `question`, `context` and `answers`. The order
+is a fixed draw: fewer rows are the first ones of more.
 """
 
 import json

@@ -15,7 +15,9 @@ from experiments.task_scores import MEASURES, Measure
 Seeds = Sequence[np.ndarray]  # [N, S] each
 
 
-def interval_of_seeds(first: Seeds, second: Seeds, measure: Measure, *, seed: int = 0, rounds: int = ROUNDS) -> Interval:
+def interval_of_seeds(
+    first: Seeds, second: Seeds, measure: Measure, *, seed: int = 0, rounds: int = ROUNDS
+) -> Interval:
     """Of the difference of their means over seeds."""
     rng = np.random.default_rng(seed)
 
@@ -37,11 +39,11 @@ def interval_of_seeds(first: Seeds, second: Seeds, measure: Measure, *, seed: in
 
 def difference(rows: Rows, first: str, second: str, name: str, measure: str) -> Interval | None:
     """On the set `name`; None where one of the two has no result yet."""
-    contenders = [
+    ours, theirs = (
         [np.array(result["examples"][name]) for result in rows.get(row, ()) if name in result.get("examples", {})]
         for row in (first, second)
-    ]
-    return interval_of_seeds(*contenders, MEASURES[measure]) if all(contenders) else None
+    )
+    return interval_of_seeds(ours, theirs, MEASURES[measure]) if ours and theirs else None
 
 
 def told(interval: Interval) -> str:

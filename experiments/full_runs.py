@@ -1,4 +1,4 @@
-"""One long run of bertie alone on each of two sets, beside what the `transformers` Trainer was once measured to reach."""
+"""One long run of bertie alone on each of two sets, beside what the `transformers` Trainer was measured to reach."""
 
 from collections.abc import Sequence
 from dataclasses import replace

@@ -1,8 +1,8 @@
 """Tasks without a public set, learned from sets made of real text, each beside a simple rule.
 
 `choice`: which of four sentences of an article comes next, beside the one that shares most words. `rank`: the sentence
-that answers a question, beside BM25. `multi`: the types of entities in a sentence, beside the same ones always. `swapped`:
-questions that the passage may not answer, beside always answering and never.
+that answers a question, beside BM25. `multi`: the types of entities in a sentence, beside the same ones always.
+`swapped`: questions that the passage may not answer, beside always answering and never.
 """
 
 from collections.abc import Sequence
@@ -43,9 +43,8 @@ def conclude(rows: Rows) -> list[str]:
         names = ("swapped_f1", "swapped_always_answer", "swapped_never_answer")
         own, always, never = (fmean(one[name] for one in figures) for name in names)
         verdict = "beats" if own > max(always, never) else "DOES NOT BEAT"
-        sentences.append(
-            f"{SWAPPED.title}: F1 {own:.1%} {verdict} always answering ({always:.1%}) and never answering ({never:.1%})."
-        )
+        others = f"always answering ({always:.1%}) and never answering ({never:.1%})"
+        sentences.append(f"{SWAPPED.title}: F1 {own:.1%} {verdict} {others}.")
     return sentences
 
 

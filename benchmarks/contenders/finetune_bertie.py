@@ -48,7 +48,9 @@ def task_of(name: str, labels: Sequence[str]) -> Task:
 
 
 @cache
-def opened(name: str, labels: tuple[str, ...], folder: str, head: str) -> tuple[Model, torch.optim.Optimizer, Tokenizer]:
+def opened(
+    name: str, labels: tuple[str, ...], folder: str, head: str
+) -> tuple[Model, torch.optim.Optimizer, Tokenizer]:
     pretrained, task = bertie.load(folder), task_of(name, labels)
     assert pretrained.tokenizer is not None
     model = with_recipe(pretrained.model, pretrained.recipe.replace(objectives=(task,)), seed=0)
@@ -79,9 +81,7 @@ def batches_of(request: Answer, tokenizer: Tokenizer) -> Iterator[list[Sample]]:
 
 
 def answer(request: Answer) -> Answer:
-    model, optimiser, tokenizer = opened(
-        request["task"], tuple(request["labels"]), request["model"], request["head"]
-    )
+    model, optimiser, tokenizer = opened(request["task"], tuple(request["labels"]), request["model"], request["head"])
     batches = batches_of(request, tokenizer)
     if "check" in request:
         (batch,) = split_rows(next(batches), 1 << 30)

@@ -6,7 +6,7 @@ Rows are tokenised before the clock runs, as its users do with `datasets.map`.
 import json
 import os
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
@@ -18,7 +18,7 @@ from transformers import AutoTokenizer, TrainingArguments
 
 from benchmarks.contenders.pretrain_trainer import Clock, InOrder, Taken
 from benchmarks.contenders.protocol import Answer, answer_requests
-from benchmarks.contenders.task_features import PREPARATIONS, Feature, set_head
+from benchmarks.contenders.task_features import IGNORED, PREPARATIONS, Feature, set_head
 
 RATE = 5e-5
 
@@ -51,10 +51,8 @@ def answer(request: Answer) -> Answer:
     collator = PREPARATIONS[task].collator(tokenizer_of(folder))
     size = request["batch"]
     if "check" in request:
-        batch = collator([dict(one) for one in features[:size]])
-        with torch.no_grad():
-            loss = model.eval()(**batch)["loss"]
-        return {"loss": float(loss), "tokens": int(batch["attention_mask"].sum())}
+        checked = features[:size]
+        return {"loss": checked_loss(model, collator, checked), "tokens": sum(len(one["input_ids"]) for one in checked)}
     num_steps = request["steps"] + 1  # the first one warms up
     clock = Clock()
     with tempfile.TemporaryDirectory() as scratch:
@@ -72,6 +70,18 @@ def answer(request: Answer) -> Answer:
         given: Any = Taken(features, size * num_steps)
         InOrder(model=model, args=options, train_dataset=given, data_collator=collator, callbacks=[clock]).train()
     return {"seconds": clock.times[-1] - clock.times[0], "examples": size * request["steps"]}
+
+
+@torch.no_grad()
+def checked_loss(model: Any, collator: Any, features: Sequence[Feature]) -> float:
+    """Row by row: in a batch, padding too would be a place where an answer may begin or end."""
+    model.eval()
+    total, count = 0.0, 0
+    for feature in features:
+        batch = collator([dict(feature)])
+        predicted = int((batch["labels"] != IGNORED).sum()) if "labels" in batch else 1
+        total, count = total + predicted * float(model(**batch)["loss"]), count + predicted
+    return total / count
 
 
 def make() -> tuple[dict[str, str], Callable[[Answer], Answer]]:

@@ -1,4 +1,4 @@
-"""Labelled rows as users of `transformers` prepare them: rows and a tokenizer enter, features, collator and model leave.
+"""Labelled rows as users of `transformers` prepare them: rows and a tokenizer enter, features for the Trainer leave.
 
 It imports nothing of bertie.
 """
@@ -121,6 +121,5 @@ PREPARATIONS = {
 
 @torch.no_grad()
 def set_head(model: torch.nn.Module, name: str, weight: Any, bias: Any) -> None:
-    head = model.get_submodule(name)
-    head.weight.copy_(torch.as_tensor(weight))
-    head.bias.copy_(torch.as_tensor(bias))
+    for part, values in (("weight", weight), ("bias", bias)):
+        model.get_parameter(f"{name}.{part}").copy_(torch.as_tensor(values))

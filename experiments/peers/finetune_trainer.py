@@ -1,7 +1,7 @@
 """The `transformers` Trainer fine-tunes: rows of `task_sets` and a model folder enter, answers to the test leave.
 
-`python -m experiments.peers.finetune_trainer TASK --rows FOLDER --base MODEL --out FILE`. Everything that is not said on
-the command line is as the Trainer has it. Answers are lines as `bertie predict` writes them.
+`python -m experiments.peers.finetune_trainer TASK --rows FOLDER --base MODEL --out FILE`. Everything that is not said
+on the command line is as the Trainer has it. Answers are lines as `bertie predict` writes them.
 """
 
 import argparse

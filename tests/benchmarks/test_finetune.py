@@ -49,9 +49,10 @@ def made_rows(task: str) -> list[Row]:
             rows.append({"text": " ".join(some_words(rng, 3 + number)), "label": str(number % 2)})
         elif task == "tag":
             words = some_words(rng, 3 + number)
-            rows.append({"words": words, "tags": ["B-PER" if word == "bad" else "O" for word in words[:-1]] + ["B-PER"]})
+            tags = ["B-PER" if word == "bad" else "O" for word in words[:-1]]
+            rows.append({"words": words, "tags": [*tags, "B-PER"]})
         else:
-            words = some_words(rng, 100 + 250 * (number % 3))
+            words = some_words(rng, 100 + 200 * (number % 3))
             start = len(" ".join(words[:40])) + 1
             answer = {"text": " ".join(words[40:42]), "answer_start": start}
             rows.append({"question": "w1 w2", "context": " ".join(words), "answers": [answer]})
@@ -124,6 +125,7 @@ def test_the_best_round_counts_and_bars_are_told() -> None:
     assert found["ratio"] == pytest.approx(2.5)
     assert found["paired_ratio"] == pytest.approx((2.0 + 5.0) / 2)
     assert found["bar"]["holds"] and not found["bar"]["reached"]
-    report = {"model": "a model", "machine": {"cpu": "a processor", "threads": 2}, "rounds": 2, "rows": {"SST-2": found}}
-    assert "bar 2.50: holds" in describe(report)
-    assert "50.0    125.0   2.50" in describe(report)
+    machine = {"cpu": "a processor", "threads": 2}
+    told = describe({"model": "a model", "machine": machine, "rounds": 2, "rows": {"SST-2": found}})
+    assert "bar 2.50: holds" in told
+    assert "50.0    125.0   2.50" in told

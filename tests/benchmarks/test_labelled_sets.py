@@ -4,21 +4,16 @@ import json
 from pathlib import Path
 
 import pytest
-from benchmarks.labelled_sets import SETS, drawn, read_rows, read_set, write_rows
+from benchmarks.labelled_sets import SETS, Row, drawn, read_rows, read_set, write_rows
 
-SQUAD = {
-    "data": [
-        {
-            "title": "T",
-            "paragraphs": [
-                {"context": "A b.", "qas": [{"id": "1", "question": "b?", "answers": [{"text": "b", "answer_start": 2}]}]}
-            ],
-        }
-    ]
-}
-QUESTION = {"id": "1", "title": "T", "question": "b?", "context": "A b.", "answers": [{"text": "b", "answer_start": 2}]}
-STSB = "main\tnews\t2012\t0001\t4.200\tA plane.\tAn air plane.\nmain\tnews\t2012\t0002\t0.000\tA cat.\tA dog.\tlicence\n"
-MRPC = "\ufeffQuality\t#1 ID\t#2 ID\t#1 String\t#2 String\r\n1\t7\t8\tHe said \"yes.\tYes, he said.\r\n0\t9\t8\tNo.\tYes.\r\n"
+ASKED = {"id": "1", "question": "b?", "answers": [{"text": "b", "answer_start": 2}]}
+SQUAD = {"data": [{"title": "T", "paragraphs": [{"context": "A b.", "qas": [ASKED]}]}]}
+QUESTION = {**ASKED, "title": "T", "context": "A b."}
+STSB = "news\ta\t2012\t0001\t4.200\tA plane.\tAn air plane.\nnews\ta\t2012\t0002\t0.000\tA cat.\tA dog.\n"
+MRPC = (
+    "\ufeffQuality\t#1 ID\t#2 ID\t#1 String\t#2 String\r\n"
+    '1\t7\t8\tHe said "yes.\tYes, he said.\r\n0\t9\t8\tNo.\tYes.\r\n'
+)
 CASES = {
     "sst2": ("sentence\tlabel\ngood film \t1\nbad film \t0\n", {"text": "good film ", "label": "1"}),
     "conll": (
@@ -58,11 +53,12 @@ def test_a_set_without_a_test_gives_some_of_its_rows(tmp_path: Path) -> None:
 
 
 def test_rows_come_back_as_they_went(tmp_path: Path) -> None:
-    rows = [{"text": "a line\u2028 separator\nand a break", "label": "1"}, {"words": ["的"], "tags": ["O"]}]
+    rows: list[Row] = [{"text": "a line\u2028 separator\nand a break", "label": "1"}, {"words": ["的"], "tags": ["O"]}]
     write_rows(tmp_path / "rows.jsonl", rows)
     assert read_rows(tmp_path / "rows.jsonl") == rows
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", list(SETS))
 def test_the_real_files_have_that_form(name: str, shared: Path) -> None:
     wanted = SETS[name]

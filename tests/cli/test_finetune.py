@@ -53,15 +53,16 @@ QUICK = ("--epochs", 12, "--batch", 8, "--lr", 3e-3, "--length", 16)
 
 def test_a_classifier_from_file_to_answer(base: Path, call: Call, tmp_path: Path) -> None:
     train, out = reviews(tmp_path / "train.tsv"), tmp_path / "task"
-    code, printed, said = call("finetune", "classify", "--base", base, "--train", train, "--dev", train, *QUICK, "--out", out)
+    words = ("classify", "--base", base, "--train", train, "--dev", train, *QUICK, "--out", out)
+    code, printed, said = call("finetune", *words)
     assert code == 0, said
     assert f"{out}/model: 36 steps" in printed and "accuracy 100.0%" in printed
     assert "text" in said and "sentence" in said, "which columns were taken is told"
     code, printed, _ = call("evaluate", out / "model", "--data", train, "--json")
     assert code == 0 and json.loads(printed)["accuracy"] == 1.0
-    code, printed, _ = call("predict", out, "the food was very good")
+    code, printed, _ = call("predict", out, "the food was good")
     assert code == 0 and json.loads(printed)["label"] == "pos"
-    code, _, said = call("finetune", "classify", "--base", base, "--train", train, "--dev", train, *QUICK, "--out", out)
+    code, _, said = call("finetune", *words)
     assert code == 0 and "finished before" in said
 
 
@@ -85,7 +86,17 @@ def test_tags_of_words(base: Path, call: Call, tmp_path: Path) -> None:
     sentence = "Anna B-PER\nwent O\nto O\nRome B-LOC\n\n"
     (tmp_path / "train.conll").write_text(sentence * 12 + "the O\nfilm O\n\n" * 12)
     out = tmp_path / "task"
-    words = ("--base", base, "--train", tmp_path / "train.conll", "--dev", tmp_path / "train.conll", *QUICK, "--out", out)
+    words = (
+        "--base",
+        base,
+        "--train",
+        tmp_path / "train.conll",
+        "--dev",
+        tmp_path / "train.conll",
+        *QUICK,
+        "--out",
+        out,
+    )
     code, printed, said = call("finetune", "tag", "--crf", *words)
     assert code == 0, said
     assert "f1 1.0000" in printed
@@ -161,7 +172,7 @@ def test_another_task_on_the_same_encoder(base: Path, call: Call, tmp_path: Path
     train, out = reviews(tmp_path / "train.tsv", 8), tmp_path / "task"
     (tmp_path / "tags.conll").write_text("Anna B-PER\nwent O\n\n" * 8)
     words = ("--base", base, "--train", train, "--dev", train, "--epochs", 1, "--out", out)
-    code, printed, said = call("finetune", "classify", *words, "--also", f"tag:{tmp_path / 'tags.conll'}")
+    code, _, said = call("finetune", "classify", *words, "--also", f"tag:{tmp_path / 'tags.conll'}")
     assert code == 0, said
     code, _, said = call("predict", out, "good")
     assert code == 2 and "choose one with --task" in said

@@ -39,14 +39,13 @@ def made_rows(task: str) -> Rows:
     for number in range(16):
         words = [rng.choice(["goodly", *(f"w{number}" for number in range(60))]) for _ in range(3 + number)]
         answer = {"text": words[1], "answer_start": len(words[0]) + 1}
-        rows.append(
-            {
-                "classify": {"text": " ".join(words), "label": str(number % 2)},
-                "similarity": {"text": " ".join(words), "other": words[0], "score": f"{number / 4:.2f}"},
-                "tag": {"words": words, "tags": ["B-X", *["O"] * (len(words) - 1)]},
-                "answer": {"question": words[2], "context": " ".join(words * 40), "answers": [answer]},
-            }[task]
-        )
+        kinds: dict[str, dict[str, Any]] = {
+            "classify": {"text": " ".join(words), "label": str(number % 2)},
+            "similarity": {"text": " ".join(words), "other": words[0], "score": f"{number / 4:.2f}"},
+            "tag": {"words": words, "tags": ["B-X", *["O"] * (len(words) - 1)]},
+            "answer": {"question": words[2], "context": " ".join(words * 40), "answers": [answer]},
+        }
+        rows.append(kinds[task])
     return rows
 
 

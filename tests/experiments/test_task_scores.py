@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 from benchmarks.labelled_sets import write_rows
-from experiments import task_scores
 from experiments.task_scores import MEASURES, main, scored
+
+from experiments import task_scores
 
 Rows = list[dict[str, Any]]
 
@@ -59,9 +60,9 @@ def test_figures_are_those_of_the_metrics(measure: str) -> None:
 
 
 def test_what_never_and_always_answering_would_score() -> None:
-    rows = [QUESTIONS[1], {"question": "s", "answers": []}, {"question": "t", "answers": []}]
+    rows: Rows = [QUESTIONS[1], {"question": "s", "answers": []}, {"question": "t", "answers": []}]
     nbest = [{"text": "Rome"}]
-    answers = [{"text": "Rome", "nbest": nbest}, {"text": "", "nbest": nbest}, {"text": "Rome", "nbest": nbest}]
+    answers: Rows = [{"text": "Rome", "nbest": nbest}, {"text": "", "nbest": nbest}, {"text": "Rome", "nbest": nbest}]
     figures = scored("s", "answer", rows, answers)["figures"]
     assert figures["s_f1"] == pytest.approx(2 / 3)
     assert figures["s_always_answer"] == pytest.approx(1 / 3)
@@ -84,7 +85,7 @@ def test_what_evaluate_says_must_agree(
     files = ["--rows", str(tmp_path / "rows.jsonl"), "--answers", str(tmp_path / "answers.jsonl")]
     words = ["s", "--measure", "choice", *files, "--model", "m", "--out", str(tmp_path / "scores.json")]
     if fails:
-        with pytest.raises(SystemExit, match="bertie evaluate says accuracy 0.6000, its answers score 0.5000"):
+        with pytest.raises(SystemExit, match="bertie evaluate says accuracy"):
             main(words)
     else:
         main(words)

@@ -15,8 +15,10 @@ Row = dict[str, Any]
 def article(number: int) -> str:
     """Six paragraphs of three sentences, each about a word of its own."""
     words = [f"topic{number}x{paragraph}" for paragraph in range(6)]
-    told = [[f"The {word} was seen here {time} times in one year." for time in ("two", "three", "four")] for word in words]
-    return "\n".join(" ".join(sentences) for sentences in told)
+    times = ("two", "three", "four")
+    return "\n".join(
+        " ".join(f"The {word} was seen here {time} times in one year." for time in times) for word in words
+    )
 
 
 @pytest.fixture
@@ -94,7 +96,7 @@ def test_the_types_of_entities_of_a_sentence(entities: dict[str, Path], tmp_path
     assert len(test) == 12
     for row in test:
         assert row["label"] == (["LOC", "PER"] if "likes" in row["text"] else [] if "rains" in row["text"] else ["PER"])
-    assert all(one == {"labels": ["PER", "LOC"]} for one in read_rows(tmp_path / "baseline.jsonl"))
+    assert all(one == {"labels": ["PER"]} for one in read_rows(tmp_path / "baseline.jsonl"))
 
 
 def test_the_best_constant_leaves_out_what_is_rare() -> None:
@@ -131,12 +133,14 @@ def test_a_labelled_set_is_cut(tmp_path: Path) -> None:
         lines = [f"text {number}\t{number % 2}\n" for number in range(9)]
         (tmp_path / f"{name}.tsv").write_text("sentence\tlabel\n" + "".join(lines))
     files = [f"{part}={tmp_path / part}.tsv" for part in ("train", "test")]
-    main(["sst2", "--file", files[0], "--file", files[1], "--rows", "5", "--test-rows", "3", "--out", str(tmp_path / "o")])
+    limits = ["--rows", "5", "--test-rows", "3"]
+    main(["sst2", "--file", files[0], "--file", files[1], *limits, "--out", str(tmp_path / "o")])
     assert len(read_rows(tmp_path / "o" / "train.jsonl")) == 5
     assert len(read_rows(tmp_path / "o" / "test.jsonl")) == 3
     assert not (tmp_path / "o" / "baseline.jsonl").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["rank", "multi", "swapped", "choice"])
 def test_the_real_text_is_enough(name: str, shared: Path, tmp_path: Path) -> None:
     files = {part: shared / "data" / file for part, file in SOURCES[name].files.items()}

@@ -1,4 +1,4 @@
-"""What can go wrong while a task is learned: kills at any moment, a damaged checkpoint, a file larger than memory should be."""
+"""What can go wrong while a task is learned: kills at any moment, and a file that must not be loaded whole."""
 
 import os
 import random
@@ -11,13 +11,13 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from tests.faults.launching import Launcher, newest_checkpoint, records, wait_for
 
 from bertie.models.model import Model
 from bertie.models.pretrained import Pretrained
 from bertie.models.recipe import Size
 from bertie.models.recipes import bert
 from bertie.text.tokenizer import load_tokenizer
-from tests.faults.launching import Launcher, newest_checkpoint, records, wait_for
 
 ROWS, BATCH, EPOCHS = 160, 4, 4
 STEPS = ROWS * EPOCHS // BATCH

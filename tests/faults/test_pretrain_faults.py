@@ -12,11 +12,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.faults.launching import Launcher, newest_checkpoint, records, wait_for
 
 from bertie.data.corpus import write_shards
 from bertie.data.shards import CorpusDocument
 from bertie.text.tokenizer import load_tokenizer
-from tests.faults.launching import Launcher, newest_checkpoint, records, wait_for
 
 STEPS = 400
 GIGABYTE = 1 << 30

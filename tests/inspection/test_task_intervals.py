@@ -27,19 +27,19 @@ def rows_of(task: Task) -> tuple[list[Answer], list[Any]]:
 
     answers: list[Answer] = []
     gold: list[Any] = []
+    wanted: Any
     for number in range(NUM_ROWS):
         match task:
             case Classify():
-                wanted, told = words(task.labels, 2)
-                answer: Answer = {"label": told}
+                wanted = words(task.labels, 1)[0]
+                answer: Answer = {"label": words(task.labels, 1)[0]}
             case MultiLabel():
                 wanted = [label for label in task.labels if rng.random() < 0.4]
                 answer = {"labels": [label for label in task.labels if rng.random() < 0.4]}
             case Aspects():
                 wanted, answer = ({name: words(labels, 1)[0] for name, labels in task.aspects.items()} for _ in "ab")
             case Tagging():
-                wanted, told = words(task.tags, 5), words(task.tags, 5)
-                answer = {"tags": told}
+                wanted, answer = words(task.tags, 5), {"tags": words(task.tags, 5)}
             case Answering():
                 wanted = [] if number % 3 == 0 and task.unanswerable else ["the red cat"]
                 answer = {"text": ["", "red cat", "dog"][rng.integers(3)]}

@@ -129,8 +129,8 @@ def test_many_labels_a_row() -> None:
 
 
 def test_many_aspects_have_their_tables_on_the_page() -> None:
-    task = Aspects(aspects={name: ("bad", "good") for name in ("price", "food", "place")})
-    gold, told = ({name: label for name in task.aspects} for label in ("bad", "good"))
+    task = Aspects(aspects=dict.fromkeys(("price", "food", "place"), ("bad", "good")))
+    gold, told = (dict.fromkeys(task.aspects, label) for label in ("bad", "good"))
     answer = {**told, "probabilities": {name: {"bad": 0.1, "good": 0.9} for name in task.aspects}}
     report = report_task(task, [Example((), gold)], [answer], name="aspects")
     assert [one.what for one in report.confusions] == ["price", "food", "place"]
@@ -193,7 +193,8 @@ def test_the_page_stands_alone(fake_run: Callable[..., Path]) -> None:
     reader.feed(page)
     assert reader.open == [] and not {"script", "b"} & set(reader.seen)
     assert not re.search(r"https?:|url\(|@import", page)
-    assert reader.seen.count("svg") == 3  # loss, accuracy, F1
+    assert reader.seen.count("svg") == 3  # loss, accuracy, and the other metrics
+    assert [line for line in ("Learning curve: accuracy", "other metrics, held out") if line not in reader.text] == []
     assert reader.seen.count("blockquote") == 2
     assert reader.text.count(nasty) >= 8 and "好评" in reader.text and "中文" in reader.text
     assert "prefers-color-scheme: dark" in page and '<meta charset="utf-8">' in page

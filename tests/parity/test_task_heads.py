@@ -1,4 +1,4 @@
-"""Task models beside `transformers`: every architecture and class, folders both ways, ragged rows here, padded there."""
+"""Task models beside `transformers`: all architectures and classes, folders both ways, ragged rows and padded ones."""
 
 import json
 from pathlib import Path
@@ -14,6 +14,7 @@ from torch.nn.utils.rnn import pad_sequence
 
 import bertie
 from bertie.batch import Batch, Ragged
+from bertie.models.answering_rows import answers_of
 from bertie.models.model import Model
 from bertie.models.placement import HEADS
 from bertie.models.pretrained import Pretrained
@@ -140,13 +141,18 @@ CONFIGS: dict[str, dict[str, Any]] = {
     "albert": {**USUAL, "embedding_size": 12},
     "electra": {**USUAL, "embedding_size": 12},
     "distilbert": {
-        **{"dim": 16, "n_layers": 2, "n_heads": 2, "hidden_dim": 24},
-        **{"max_position_embeddings": 40, "initializer_range": 0.2},
+        "dim": 16,
+        "n_layers": 2,
+        "n_heads": 2,
+        "hidden_dim": 24,
+        "max_position_embeddings": 40,
+        "initializer_range": 0.2,
     },
     "modernbert": {
         **USUAL,
         **dict.fromkeys(["bos_token_id", "eos_token_id", "cls_token_id", "sep_token_id"]),
-        **{"pad_token_id": 0, "local_attention": 8},
+        "pad_token_id": 0,
+        "local_attention": 8,
     },
     "xlnet": {"d_model": 16, "n_layer": 2, "n_head": 2, "d_inner": 24, "initializer_range": 0.2},
     "xlm": {"emb_dim": 16, "n_layers": 2, "n_heads": 2, "init_std": 0.2, "embed_init_std": 0.2},
@@ -224,7 +230,7 @@ def test_every_kind_of_label_has_the_same_loss_there(
     ours = from_scratch(task_recipe(bert(TINY, VOCAB_SIZE), task), tmp_path)
     theirs = from_folder(transformers.BertForSequenceClassification, tmp_path)
     assert theirs.config.problem_type == problem
-    assert tuple(theirs.config.id2label.values()) == labels
+    assert theirs.config.id2label == dict(enumerate(labels))
     batch = draw_rows()
     told = labelled(task, 6)
     loss = ours.loss(batch.with_fields({"label": told})).loss()
@@ -238,7 +244,7 @@ def test_aspects_are_one_row_of_labels_there(tmp_path: Path) -> None:
     task = Aspects(aspects={"food": ("bad", "good"), "price": ("high", "low")})
     ours = from_scratch(task_recipe(bert(TINY, VOCAB_SIZE), task), tmp_path)
     theirs = from_folder(transformers.BertForSequenceClassification, tmp_path)
-    assert list(theirs.config.id2label.values()) == ["food: bad", "food: good", "price: high", "price: low"]
+    assert theirs.config.id2label == dict(enumerate(["food: bad", "food: good", "price: high", "price: low"]))
     same_logits(ours, theirs)
 
 
@@ -325,3 +331,37 @@ def test_dropout_goes_both_ways(tmp_path: Path) -> None:
     assert task.dropout == 0.3
     loaded.save(tmp_path / "ours")
     assert json.loads((tmp_path / "ours/config.json").read_text())["classifier_dropout"] == 0.3
+
+
+# --- answers
+
+WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "the", "cat", "sat", "on", "mat", "dog", "ran"]
+
+
+def answered(folder: Path, values: dict[str, Any]) -> dict[str, Any]:
+    loaded = bertie.load(folder)
+    (task,) = loaded.recipe.objectives
+    assert isinstance(task, Task)
+    assert loaded.tokenizer is not None
+    ((_, answer),) = answers_of(loaded.model, task, [task.read(values, loaded.tokenizer, 40)])
+    return answer
+
+
+def test_labels_of_a_foreign_folder_are_those_of_a_pipeline(tmp_path: Path) -> None:
+    theirs = their_model("bert", "classify", **named(*LABELS))
+    theirs.save_pretrained(tmp_path)
+    (tmp_path / "vocab.txt").write_text("".join(f"{word}\n" for word in WORDS))
+    tokenizer = transformers.BertTokenizer.from_pretrained(tmp_path)
+    pipeline: Any = transformers.pipeline("text-classification", model=theirs, tokenizer=tokenizer, top_k=None)
+    expected = {one["label"]: one["score"] for one in pipeline(["the cat sat on the mat"])[0]}
+    answer = answered(tmp_path, {"text": "the cat sat on the mat"})
+    assert answer["label"] == max(expected, key=lambda label: expected[label])
+    assert answer["probabilities"] == pytest.approx(expected, abs=1e-5)
+
+
+def test_a_foreign_folder_tags_every_word(tmp_path: Path) -> None:
+    their_model("bert", "tag", **named(*TAGS)).save_pretrained(tmp_path)
+    (tmp_path / "vocab.txt").write_text("".join(f"{word}\n" for word in WORDS))
+    answer = answered(tmp_path, {"words": ["the", "cat", "ran"]})
+    assert len(answer["tags"]) == 3
+    assert set(answer["tags"]) <= set(TAGS)

@@ -32,7 +32,29 @@ PIECES = [
     *WORDS,
     *(letter for letter in string.ascii_lowercase + string.digits if letter not in WORDS),
     *("##" + letter for letter in string.ascii_lowercase + string.digits),
-    *(".", ",", "?", "!", "'", '"', "-", "(", ")", "中", "文", "北", "京", "在", "人", "我", "们", "去", "，", "。", "？"),
+    *(
+        ".",
+        ",",
+        "?",
+        "!",
+        "'",
+        '"',
+        "-",
+        "(",
+        ")",
+        "中",
+        "文",
+        "北",
+        "京",
+        "在",
+        "人",
+        "我",
+        "们",
+        "去",
+        "，",
+        "。",
+        "？",
+    ),
 ]
 LENGTH = 64
 TINY = bert(Size(depth=2, width=32, num_heads=2), vocab_size=len(PIECES)).changed({"encoder.initial_std": 0.1})
@@ -191,10 +213,10 @@ def learned(name: str) -> Learned:
     examples = [read(task, values) for values in given]
     model = new_model(task)
     batch = collate([sample for example in examples for sample in example.samples])
-    optimiser = torch.optim.AdamW(model.parameters(), lr=2e-3)
-    for _ in range(150):
+    optimiser = torch.optim.AdamW(model.parameters(), lr=6e-3)
+    for _ in range(300):
         loss = model.loss(batch).loss()
-        if float(loss.detach()) < 0.01:
+        if float(loss.detach()) < 3e-3:
             break
         optimiser.zero_grad()
         loss.backward()

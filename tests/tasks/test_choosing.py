@@ -54,6 +54,7 @@ def test_candidates_with_names_of_their_own() -> None:
 
 def test_labels_that_are_also_texts() -> None:
     assert read(Choice(), choice("3", ["1", "2", "3", "4"])).gold == 2
+    assert read(Choice(), choice(30, [10, 20, 30])).told["candidates"] == ["10", "20", "30"]
 
 
 @pytest.mark.parametrize(
@@ -110,13 +111,25 @@ def test_what_is_cut_of_all_candidates_is_counted() -> None:
 
 @pytest.mark.parametrize(
     ("cell", "relevant"),
-    [(1, True), ("0", False), (0.0, False), (2, True), ("1.0", True), (True, True), ("no", False), ("Relevant", True), (-1, False)],
+    [
+        (1, True),
+        ("0", False),
+        (0.0, False),
+        (2, True),
+        ("1.0", True),
+        (True, True),
+        ("no", False),
+        ("Relevant", True),
+        (-1, False),
+    ],
 )
 def test_relevance_is_yes_or_no_or_a_grade(cell: Any, relevant: bool) -> None:
     assert is_relevant(cell) is relevant
 
 
-@pytest.mark.parametrize(("cell", "message"), [("maybe", "'maybe' is neither yes or no nor a number"), ("", "is empty")])
+@pytest.mark.parametrize(
+    ("cell", "message"), [("maybe", "'maybe' is neither yes or no nor a number"), ("", "is empty")]
+)
 def test_what_is_no_relevance(cell: Any, message: str) -> None:
     with pytest.raises(InputError, match=message):
         read(Rank(), {"text": "a", "other": "b", "relevance": cell})

@@ -126,7 +126,8 @@ def test_labels_in_a_list_or_in_one_cell() -> None:
     assert multi(0, "1,2").labels == ("0", "1", "2"), "a single number is a label, also 0"
     assert multi("a").labels == ("a",), "one label, told or not, is something to learn"
     task = multi("a,b", "c")
-    gold = [read(task, {"text": "x", "label": cell}).gold for cell in ("", [], "c", "b,a,b", ("a",))]
+    cells: tuple[Any, ...] = ("", [], "c", "b,a,b", ("a",))
+    gold = [read(task, {"text": "x", "label": cell}).gold for cell in cells]
     assert gold == [[], [], ["c"], ["b", "a"], ["a"]]
     assert read(task, {"text": "x"}).gold is None
     target = read(task, {"text": "x", "label": "b,c"}).samples[0]["label"]

@@ -167,5 +167,3 @@ def test_log_shares_read_no_target(known: Learned) -> None:
     ]
     for shares in known.model.log_shares(collate(bare)):
         torch.testing.assert_close(shares.exp().sum(-1), torch.ones(len(shares)), atol=1e-4, rtol=0)
-
-

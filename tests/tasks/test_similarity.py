@@ -38,7 +38,7 @@ def test_learned_scores_are_near_the_gold_ones() -> None:
 @pytest.mark.parametrize("cell", ["high", "4,5", math.nan, math.inf, "nan", [1]])
 def test_what_is_no_number_is_refused(cell: Any) -> None:
     task = Similarity(least=0, most=5)
-    with pytest.raises(InputError, match="the score .* is no number"):
+    with pytest.raises(InputError, match=r"the score .* is no number"):
         read(task, {"text": "a", "other": "b", "score": cell})
 
 

@@ -38,7 +38,11 @@ def test_what_are_no_words(cell: Any, message: str) -> None:
 def test_tags_from_a_list_or_a_text() -> None:
     assert tags_of_cell("O B-PER\tI-PER") == tags_of_cell(["O", "B-PER", "I-PER"]) == ["O", "B-PER", "I-PER"]
     assert tags_of_cell([0, 3.0]) == ["0", "3"]
-    for cell, message in ((None, "the tags are empty"), (3, "the tags are int, not a list"), ([None], "the tag is empty")):
+    for cell, message in (
+        (None, "the tags are empty"),
+        (3, "the tags are int, not a list"),
+        ([None], "the tag is empty"),
+    ):
         with pytest.raises(InputError, match=message):
             tags_of_cell(cell)
 

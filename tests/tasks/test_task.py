@@ -46,5 +46,5 @@ def test_half_a_character_is_refused_as_an_input() -> None:
 def test_only_a_head_over_first_tokens_looks_at_them_alone() -> None:
     assert looked_at_by(SequenceHeadSpec()) == (FIRST,)
     for tokens in ("last", "mean"):
-        head = SequenceHeadSpec(tokens=tokens)  # type: ignore[arg-type]
+        head = SequenceHeadSpec(tokens=tokens)
         assert looked_at_by(head) is None and Classify(head=head).looks_at is None

@@ -10,7 +10,9 @@ def test_nothing_moves_the_cursor() -> None:
     assert one_line("a\n\tb\x1b[31m c\r\x00") == "a b [31m c"
 
 
-@pytest.mark.parametrize(("text", "expected"), [("short", "short"), ("longer than", "longer…"), ("语言模型的", "语言模…")])
+@pytest.mark.parametrize(
+    ("text", "expected"), [("short", "short"), ("longer than", "longer…"), ("语言模型的", "语言模…")]
+)
 def test_what_is_too_long_is_marked(text: str, expected: str) -> None:
     assert shortened(text, 7) == expected
 

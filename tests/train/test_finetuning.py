@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from safetensors.torch import load_file
 
 import bertie
 from bertie.data.rows import RowError, open_rows
@@ -17,9 +18,11 @@ from bertie.models.recipe import Recipe
 from bertie.tasks.classification import Aspects, Classify, MultiLabel
 from bertie.text.tokenizer import Tokenizer
 from bertie.train import finetuning
+from bertie.train.checkpoint import WEIGHTS
 from bertie.train.finetuning import FinetuneOptions, Job, check_length, finetune, fit, task_model
 from bertie.train.stopping import Stopped, StopSignals
 from bertie.train.task_data import Labelled
+from bertie.train.task_evaluation import TaskEvaluation
 
 Record = dict[str, Any]
 COLUMNS = {"text": "text", "label": "label"}
@@ -71,23 +74,17 @@ def test_a_planted_rule_is_learned_and_the_folder_answers_in_words(base: Pretrai
     assert isinstance(task, Classify) and task.labels == ("one", "two")
 
 
-def test_the_best_model_is_kept_not_the_last(
-    base: Pretrained, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_best_model_is_kept_not_the_last(base: Pretrained, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     train, dev = write(tmp_path / "train.jsonl", planted(16)), write(tmp_path / "dev.jsonl", planted(4))
-    scores = iter([0.2, 0.9, 0.1, 0.5])
-    monkeypatch.setattr(Classify, "score", lambda self, answers, gold: {"accuracy": next(scores)})
-    go(tmp_path / "run", base, train, dev, epochs=3, keep=3)
-    from safetensors.torch import load_file
-
-    (best,) = (tmp_path / "run" / "checkpoints").glob("*4")
-    kept = load_file(best / "model.safetensors") if (best / "model.safetensors").exists() else None
-    summary = json.loads((tmp_path / "run" / "summary.json").read_text())
-    assert summary["best"]["step"] == 4
-    assert summary["evaluation"] == {"loss": summary["evaluation"]["loss"], "accuracy": 0.5}, "measured once more"
-    if kept is not None:
-        written = load_file(tmp_path / "run" / "model" / "model.safetensors")
-        assert any(value.equal(one) for value in written.values() for one in kept.values() if one.ndim == 2)
+    ranks = iter([-0.2, -0.9, -0.1])
+    monkeypatch.setattr(TaskEvaluation, "rank", lambda self, figures: next(ranks))
+    summary = go(tmp_path / "run", base, train, dev, epochs=3, keep=3)
+    assert summary["best"] == {"step": 4, "loss": summary["best"]["loss"], "rank": -0.9}
+    weights = dict(bertie.load(tmp_path / "run").model.named_parameters())
+    best, last = (load_file(tmp_path / "run" / "checkpoints" / f"step-{step:08}" / WEIGHTS) for step in (4, 6))
+    assert all(weights[name].equal(one) for name, one in best.items() if name in weights)
+    name = "heads.classify.output.weight"
+    assert weights[name].equal(best[name]) and not weights[name].equal(last[name])
 
 
 def test_patience_ends_a_run(base: Pretrained, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,7 +20,7 @@ from typer.main import get_command
 from bertie.errors import UserError
 
 # Progress and messages. Results never come here, so that `bertie ... > file` holds results alone.
-console = Console(stderr=True)
+console = Console(stderr=True, emoji=False)  # a text with ":cat:" in it is shown as it is
 
 
 class Verb(NamedTuple):

@@ -63,7 +63,7 @@ def _lengths(words: str) -> list[int]:
 
 
 def _print(report: CorpusReport) -> None:
-    terminal = Console(file=sys.stdout, highlight=False, markup=False, soft_wrap=True)
+    terminal = Console(file=sys.stdout, highlight=False, markup=False, emoji=False, soft_wrap=True)
     terminal.print(
         f"{report.name}: {report.num_documents:,} documents, {report.num_sentences:,} sentences, "
         f"{report.num_words:,} words, {report.num_tokens:,} tokens; {report.unknown_rate:.3%} unknown"

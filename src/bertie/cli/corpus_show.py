@@ -42,7 +42,7 @@ def show(
     typer.echo(
         f"{document.name or number}: {len(sentences):,} sentences, {num_words:,} words, {len(document):,} tokens"
     )
-    console = Console(file=sys.stdout, highlight=False, markup=False, soft_wrap=True)
+    console = Console(file=sys.stdout, highlight=False, markup=False, emoji=False, soft_wrap=True)
     for line, sentence in enumerate(sentences):
         console.print(_line(line, sentence))
 

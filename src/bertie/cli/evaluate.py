@@ -1,4 +1,4 @@
-"""`bertie evaluate`: a task model and labelled rows enter, the task's metrics leave, and a report where it is asked for."""
+"""`bertie evaluate`: a task model and labelled rows enter, the task's metrics leave, and a report for people."""
 
 import json
 from pathlib import Path

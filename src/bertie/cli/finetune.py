@@ -1,4 +1,4 @@
-"""`bertie finetune`: a model and labelled rows enter, a run folder with a task model leaves. The same command goes on."""
+"""`bertie finetune`: a model and labelled rows enter, a run folder with a task model leaves, or goes on."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import closing, nullcontext
@@ -138,7 +138,9 @@ def split_also(words: str) -> tuple[str, list[str], list[str]]:
     """TASK:TRAIN or TASK:TRAIN:DEV"""
     name, *files = words.split(":")
     if len(files) not in (1, 2) or not all(files):
-        raise SpecError(f"--also {words!r} is not of the form TASK:TRAIN:DEV", hint="like --also tag:train.conll:dev.conll")
+        raise SpecError(
+            f"--also {words!r} is not of the form TASK:TRAIN:DEV", hint="like --also tag:train.conll:dev.conll"
+        )
     return name, files[:1], files[1:]
 
 
@@ -201,4 +203,6 @@ def report_all(folder: Path, jobs: Sequence[Job], shown: bool) -> None:
 
 def tell_seeds(out: Path, summary: dict[str, Any]) -> None:
     spread = [f"{name} {one['mean']:.4f} ± {one['deviation']:.4f}" for name, one in summary["spread"].items()]
-    typer.echo(f"{out / 'model'}: seed {summary['best_seed']}, the best of {len(summary['seeds'])}; {', '.join(spread)}")
+    typer.echo(
+        f"{out / 'model'}: seed {summary['best_seed']}, the best of {len(summary['seeds'])}; {', '.join(spread)}"
+    )

@@ -66,7 +66,7 @@ def listing(
         state = "finished" if one.finished else f"{one.progress:.0%}"
         time = duration_told(one.seconds)
         table.add_row(one.name, one.recipe, one.size, f"{one.step:,}", state, time, loss, held, speed)
-    Console().print(table)
+    Console(emoji=False).print(table)
 
 
 @runs.command("show", epilog=example("bertie runs show my-run --against time --html my-run.html"))
@@ -146,7 +146,7 @@ def print_comparison(found: Comparison) -> None:
         table.add_row(name, *values, end_section=name == list(found.figures)[-1])
     for name, values in found.options.items():
         table.add_row(name, *values)
-    Console(markup=False).print(table)
+    Console(markup=False, emoji=False).print(table)
     for note in found.notes:
         console.print(note, style="yellow", markup=False, highlight=False)
 

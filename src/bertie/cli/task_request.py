@@ -53,7 +53,7 @@ def new_task(name: str, given: Mapping[str, Any]) -> Task:
         case "aspects":
             if not given.get("aspect"):
                 raise SpecError("the columns of the labels are not said", hint="give --aspect COLUMN, once for each")
-            return Aspects(aspects={aspect: () for aspect in given["aspect"]})
+            return Aspects(aspects=dict.fromkeys(given["aspect"], ()))
         case "answer":
             fields = {"stride": given.get("stride"), "longest": given.get("longest_answer")}
             language = "chinese" if given.get("chinese") else "english"
@@ -79,7 +79,9 @@ def open_labelled(
     if isinstance(task, Aspects) and targets:
         for aspect in task.aspects:
             if aspect not in rows.columns:
-                raise SpecError(f"there is no column {aspect!r}", where=rows.name, hint=f"it has {', '.join(rows.columns)}")
+                raise SpecError(
+                    f"there is no column {aspect!r}", where=rows.name, hint=f"it has {', '.join(rows.columns)}"
+                )
             columns[aspect] = aspect
     return Labelled(rows, columns)
 
@@ -126,7 +128,9 @@ def task_of(pretrained: Pretrained, where: str, name: str | None = None) -> Task
     if name is not None:
         check("task", name, tasks)
     elif len(tasks) > 1:
-        raise SpecError("was trained for several tasks", where=where, hint=f"choose one with --task: {', '.join(tasks)}")
+        raise SpecError(
+            "was trained for several tasks", where=where, hint=f"choose one with --task: {', '.join(tasks)}"
+        )
     return tasks[name] if name is not None else next(iter(tasks.values()))
 
 

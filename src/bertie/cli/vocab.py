@@ -128,6 +128,6 @@ def _show(report: VocabReport, out: Path) -> None:
     table = Table("word", "count", "pieces", title="most split words")
     for split in coverage.most_split[:10]:
         table.add_row(escape(split.word[:40]), f"{split.count:,}", escape(" ".join(split.pieces)[:60]))
-    printer = Console()
+    printer = Console(emoji=False)
     printer.print(facts)
     printer.print(table)

@@ -19,19 +19,20 @@ from bertie.inspection.task_report import (
 from bertie.train.history import RunHistory
 
 SHOWN_LABELS = 200  # with scores of their own
-CURVES = 4  # metrics that are drawn
+CURVES = 5  # metrics that are drawn beside the one that decides
 SHOWN_TABLES = 30
 RIGHT, WRONG = "--c2", "--c1"  # colours of page.html
+PADDED = "padding: .3rem .6rem"  # cells that have a colour
 
 
 def task_page(report: TaskReport) -> str:
     parts = [_facts(report), section("Metrics", _metrics(report))]
+    parts += _confusions(report)
+    parts += [section(f"Scores by {what}", _scores(what, scores)) for what, scores in report.label_scores.items()]
     if report.history is not None:
         parts += _curves(report, report.history)
     if report.data:
         parts.append(section("Data", f'<div class="scroll"><pre>{escape(chr(10).join(report.data))}</pre></div>'))
-    parts += _confusions(report)
-    parts += [section(f"Scores by {what}", _scores(what, scores)) for what, scores in report.label_scores.items()]
     parts.append(section("Worst mistakes", _mistakes(report)))
     return page(f"Task report: {report.name}", parts)
 
@@ -54,16 +55,15 @@ def _metrics(report: TaskReport) -> str:
 
 
 def _curves(report: TaskReport, history: RunHistory) -> list[str]:
-    charts = run_charts([history], ["loss"])
-    names = [report.main, *(name for name in report.metrics.values if name != report.main)]
-    charts += [_metric_chart(history, name) for name in names if history.held_out(name)][:CURVES]
+    """The loss, the metric that decides, and the others over each other."""
+    others = [name for name in report.metrics.values if name != report.main and history.held_out(name)][:CURVES]
+    lines = [Line("training", history.trained(report.main), "·", dense=True)] if history.trained(report.main) else []
+    charts = [
+        *run_charts([history], ["loss"]),
+        Chart(spoken(report.main), "steps", [*lines, Line("held out", history.held_out(report.main), "o")]),
+        Chart("other metrics, held out", "steps", [Line(spoken(name), history.held_out(name), "o") for name in others]),
+    ]
     return [section(f"Learning curve: {chart.title}", draw_svg(chart)) for chart in charts if not chart.is_empty]
-
-
-def _metric_chart(history: RunHistory, name: str) -> Chart:
-    lines = [Line("training", history.trained(name), "·", dense=True), Line("held out", history.held_out(name), "o")]
-    shown = [line for line in lines if line.points]
-    return Chart(spoken(name), "steps", shown, percent=name.endswith("accuracy"))
 
 
 def _confusions(report: TaskReport) -> list[str]:
@@ -75,7 +75,7 @@ def _confusions(report: TaskReport) -> list[str]:
 
 def _confusion(found: ConfusionTable) -> str:
     """The darker a cell, the more of its gold label's row it holds: green where it is right."""
-    head = "".join(f"<th>{escape(label)}</th>" for label in found.labels)
+    head = "".join(f'<th style="{PADDED}">{escape(label)}</th>' for label in found.labels)
     rows = []
     for number, (label, counts) in enumerate(zip(found.labels, found.counts.tolist(), strict=True)):
         total = max(1, sum(counts))
@@ -89,9 +89,9 @@ def _confusion(found: ConfusionTable) -> str:
 
 def _cell(count: int, share: float, colour: str) -> str:
     if not count:
-        return '<td class="empty">·</td>'
+        return f'<td style="{PADDED}">·</td>'
     mixed = f"color-mix(in srgb, var({colour}) {8 + share * 52:.0f}%, transparent)"
-    return f'<td style="background: {mixed}" title="{share:.1%} of the row">{count:,}</td>'
+    return f'<td style="{PADDED}; background: {mixed}" title="{share:.1%} of the row">{count:,}</td>'
 
 
 def _scores(what: str, scores: Scores) -> str:

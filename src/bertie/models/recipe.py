@@ -12,12 +12,12 @@ from bertie.objectives.permutation_lm import PermutationLM
 from bertie.objectives.replaced_tokens import ReplacedTokens
 from bertie.objectives.sentence_order import SentenceOrder
 from bertie.objectives.span_boundary import SpanBoundary
+from bertie.spec import Spec
 from bertie.tasks.answering import Answering
 from bertie.tasks.choosing import Choice, Rank
 from bertie.tasks.classification import Aspects, Classify, MultiLabel, Pair
 from bertie.tasks.similarity import Similarity
 from bertie.tasks.tagging import Tagging
-from bertie.spec import Spec
 
 TokenizerKind = Literal["wordpiece", "byte-bpe", "unigram", "characters", "words"]
 AnyObjective = Annotated[

@@ -127,12 +127,15 @@ class Candidates:
     @classmethod
     def of(cls, values: Values) -> "Candidates":
         """A list of texts, or lists of `text` and of their names, `label`, as data sets have them."""
-        cell, names = values.get("candidates"), list[str]()
-        if isinstance(cell, Mapping):
-            cell, names = cell.get("text"), [label_of(name, "name") for name in cell.get("label") or ()]
-        if not isinstance(cell, list | tuple) or len(cell) < 2:
+        texts, names = values.get("candidates"), list[str]()
+        if isinstance(texts, Mapping):
+            names = [label_of(name, "name") for name in texts.get("label") or ()]
+            texts = texts.get("text")
+        if not isinstance(texts, list | tuple) or len(texts) < 2:
             raise InputError("there is no list of two candidates or more")
-        return cls([text_of({"candidate": one}, "candidate") for one in cell], names)
+        return cls(
+            [one if isinstance(one, str) and one.strip() else label_of(one, "candidate") for one in texts], names
+        )
 
     def place_of(self, label: str, numbered_from: int) -> int:
         """From 0, by name, by text, by number or by letter."""

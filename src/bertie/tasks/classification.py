@@ -19,7 +19,16 @@ from bertie.nn.encoder import Encoder, EncoderSpec
 from bertie.nn.heads import SequenceHead, SequenceHeadSpec
 from bertie.objectives.objective import Vocabulary
 from bertie.objectives.report import Figure, LossReport
-from bertie.tasks.label_sets import at_least_two, doubt, known, label_of, listed, one_label_scores, one_of, sorted_labels
+from bertie.tasks.label_sets import (
+    at_least_two,
+    doubt,
+    known,
+    label_of,
+    listed,
+    one_label_scores,
+    one_of,
+    sorted_labels,
+)
 from bertie.tasks.metrics.labels import multi_label_scores, tune_thresholds
 from bertie.tasks.probabilities import rounded, sigmoid
 from bertie.tasks.task import Answer, Example, Task, Values, encoded, is_empty, looked_at_by, text_of
@@ -281,9 +290,7 @@ class Aspects(Labelling):
     def loss(self, owned: nn.Module, encoder: Encoder, batch: Batch) -> LossReport:
         parts = self.logits(owned, encoder, batch).split(self.sizes, -1)
         targets = batch.tensor("label").view(-1, len(parts))  # [B, aspects]
-        losses = [
-            F.cross_entropy(part, targets[:, number], reduction="none") for number, part in enumerate(parts)
-        ]
+        losses = [F.cross_entropy(part, targets[:, number], reduction="none") for number, part in enumerate(parts)]
         return LossReport({"aspects": Figure.over(torch.stack(losses))})
 
     def log_shares(self, owned: nn.Module, encoder: Encoder, batch: Batch) -> list[Tensor]:

@@ -1,4 +1,4 @@
-"""The labels of a task: cells of the user's tables enter, labels leave; logits enter, the label that they tell leaves."""
+"""The labels of a task: cells of people's tables enter, labels leave; logits enter, the label that they tell leaves."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any

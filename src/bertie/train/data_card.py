@@ -101,7 +101,8 @@ class SeenRows:
             self.tokens[number] = FAULTY
             return
         # Windows over a long text overlap: what they share is read, and counted, more than once.
-        self.tokens[number] = sum(len(sample["tokens"]) for sample in example.samples) + example.num_cut
+        read = [len(sample["tokens"]) for sample in example.samples]  # type: ignore[arg-type]
+        self.tokens[number] = sum(read) + example.num_cut
         self.num_cut[number] = example.num_cut
         self.texts[number] = text_hash(self.task, example.values)
         if example.gold is not None:

@@ -56,7 +56,7 @@ class FinetuneOptions(Spec):
     def of_epochs(
         cls, num_rows: Sequence[int], epochs: float, batch_rows: int, fields: Mapping[str, Any]
     ) -> "FinetuneOptions":
-        """Of one or several tasks with so many rows. Measures and saves at the end of every epoch, where `fields` do not
+        """Of one or several tasks with so many rows. Measures and saves at the end of every epoch, unless `fields`
         say otherwise."""
         per_epoch = sum(steps_of(count, batch_rows) for count in num_rows)
         exact = num_rows[0] / batch_rows if len(num_rows) == 1 else per_epoch
@@ -133,7 +133,8 @@ def check_length(pretrained: Pretrained, length: int) -> Tokenizer:
         raise TokenizerError("the folder has no tokenizer", hint="put its tokenizer.json there")
     if pretrained.limit is not None and length > pretrained.limit:
         raise SpecError(
-            f"rows of {length:,} tokens are longer than the model takes", hint=f"--length {pretrained.limit} is the most"
+            f"rows of {length:,} tokens are longer than the model takes",
+            hint=f"--length {pretrained.limit} is the most",
         )
     return pretrained.tokenizer
 
@@ -168,7 +169,8 @@ def _data_of(job: Job, options: FinetuneOptions, ranks: Ranks) -> TaskData:
     evaluation = None
     if job.dev is not None:
         majority = job.card.majority
-        evaluation = TaskEvaluation(job.task, job.dev.all(), majority and majority.score)
+        known = majority is not None and majority.metric == job.task.main  # of tags with spans only words are told
+        evaluation = TaskEvaluation(job.task, job.dev.all(), majority.score if majority and known else None)
     return TaskData(
         RowCourse(job.train, options.batch_rows, options.seed),
         job.train,

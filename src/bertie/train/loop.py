@@ -130,7 +130,7 @@ def accumulate(
 def known_counts(model: Model, micros: Micros) -> Mapping[str, Tensor] | None:
     """The counts of a step's losses, where every objective has `counts(batch)`. None where one does not, and for a
     single micro-batch, whose own counts are all."""
-    if len(micros) < 2 or not all(hasattr(objective, "counts") for objective in model.recipe.objectives):
+    if len(micros) < 2 or not all(getattr(objective, "counts", None) for objective in model.recipe.objectives):
         return None
     counts: dict[str, int] = {}
     for micro in micros:

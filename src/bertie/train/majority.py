@@ -1,4 +1,4 @@
-"""What knowing the frequencies alone would get: gold of rows enters, the answer given to every row and its score leave."""
+"""What frequencies alone would get: gold of rows enters, the one answer for every row and its score leave."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence

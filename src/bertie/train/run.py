@@ -307,7 +307,9 @@ class _Run:
             return []
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # it is told by the caller
-            return Pretrained(self.model, tokenizer, card={**self.data.card, "training": self._figures()}).save(self.folder / name)
+            return Pretrained(self.model, tokenizer, card={**self.data.card, "training": self._figures()}).save(
+                self.folder / name
+            )
 
     def _figures(self) -> Record:
         state = self.state

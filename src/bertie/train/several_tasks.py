@@ -1,6 +1,6 @@
 """Several tasks on one encoder: the data of each enter, the steps of all leave, each step of one task.
 
-In an epoch every task gives all its rows, so that tasks come as often as their size says, in an order that the seed decides.
+In an epoch every task gives all its rows, so that tasks come as often as their size says. The seed decides the order.
 """
 
 import math

@@ -1,4 +1,4 @@
-"""What a run asks of its options, its data and its measurement. Pre-training and fine-tuning answer, each in its way."""
+"""What a run asks of its options, its data and its measurement: pre-training answers, and fine-tuning."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol

@@ -1,7 +1,7 @@
 """Rows of labelled data enter, the micro-batches of any step leave, and examples to be measured on.
 
-A row is read when it is asked for: nothing is loaded whole. A row that cannot be used is counted and passed over, or ends
-the run, as the user chose.
+A row is read when it is asked for: nothing is loaded whole. A row that cannot be used is counted and passed over, or
+ends the run, as the user chose.
 """
 
 import re

@@ -7,6 +7,7 @@ import torch
 from bertie.models.answering_rows import BATCH_TOKENS, outputs_of
 from bertie.models.model import Model
 from bertie.models.recipe import Recipe
+from bertie.objectives.objective import mark
 from bertie.tasks.task import Answer, Example, Task
 from bertie.train.instances import split_rows
 from bertie.train.loop import total
@@ -19,7 +20,8 @@ class TaskEvaluation:
 
     def __init__(self, task: Task, examples: Sequence[Example], baseline: float | None = None):
         self.task, self.examples, self.baseline = task, examples, baseline
-        self.batches = split_rows([sample for one in examples for sample in one.samples], BATCH_TOKENS)
+        batches = split_rows([sample for one in examples for sample in one.samples], BATCH_TOKENS)
+        self.batches = [mark(batch, task) for batch in batches]  # the model may have other tasks, too
 
     def __call__(self, model: Model) -> dict[str, float]:
         was_training = model.training

@@ -31,7 +31,7 @@ def test_labels_without_names_are_numbered(config: dict[str, Any], count: int) -
 
 @pytest.mark.parametrize("told", [["a", "b"], {"a": 0}, {"1": "a", "2": "b"}, "ab", 3])
 def test_labels_that_are_not_counted_from_0_are_told(told: object) -> None:
-    with pytest.raises(FolderError, match="id2label .* should name the labels from 0 on"):
+    with pytest.raises(FolderError, match=r"id2label .* should name the labels from 0 on"):
         labels_of({"id2label": told})
 
 

@@ -1,4 +1,5 @@
-"""DistilBERT's folder in `transformers`: DistilBertModel, DistilBertForMaskedLM, its task models. No segments, no pooler.
+"""DistilBERT's folder in `transformers`: DistilBertModel, DistilBertForMaskedLM, and its task models. No segments, no
+pooler.
 
 Sinusoidal positions are ordinary weights of the file, so that they are read and written as learned ones.
 """

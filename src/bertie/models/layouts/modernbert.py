@@ -194,7 +194,7 @@ def task_config(recipe: Recipe) -> dict[str, Any]:
     transform = None if task is None else transform_of(task, recipe.encoder)
     if transform is None:  # which theirs cannot do without
         return {}
-    tokens = getattr(getattr(task, "head", None), "tokens", "first")
+    tokens: RowState = getattr(getattr(task, "head", None), "tokens", "first")
     return {
         "classifier_pooling": {ours: theirs for theirs, ours in POOLING.items()}[tokens],
         "classifier_activation": hf_activation(transform.activation),

@@ -1,5 +1,5 @@
-"""RoBERTa's folder in `transformers`, with its task models, and those of XLM-R and CamemBERT, which differ in the tokenizer
-alone."""
+"""RoBERTa's folder in `transformers`, its task models too, and those of XLM-R and CamemBERT, which differ in the
+tokenizer alone."""
 
 from functools import partial
 from typing import Any

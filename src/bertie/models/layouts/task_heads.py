@@ -18,8 +18,8 @@ from bertie.tasks.task import Task
 
 @dataclass(frozen=True)
 class HeadNames:
-    """The head of one class: what its layers are called, and what it computes. Of one over tokens, which looks at all of
-    them, the transform and the dropout count."""
+    """The head of one class: what its layers are called, and what it computes. Of `head` only transform and dropout
+    are said of heads that look at all tokens."""
 
     output: str
     dense: str | None = None  # None: there is no transform
@@ -125,7 +125,8 @@ def transform_of(task: Task, encoder: EncoderSpec) -> TransformSpec | None:
     """What is done before the output, be it by the head or by the encoder's pooler."""
     if is_pooled(task, encoder):
         return TransformSpec()
-    transform: TransformSpec | None = getattr(task, "head", task).transform
+    owner: Any = getattr(task, "head", task)
+    transform: TransformSpec | None = owner.transform
     return transform
 
 
