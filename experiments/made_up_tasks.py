@@ -14,8 +14,8 @@ from experiments.experiment import Column, Experiment, Rows, Setting
 from experiments.task_cells import Exercise, Start, baseline_cell, minilm, own_cell, rows_of
 
 OURS, RULE = "bertie", "simple rule"
-CHOICE = Exercise("choice", "next sentence", "choice", "choice", 4000, 2, 6.0, num_test=1000)
-RANK = Exercise("rank", "answering sentence", "rank", "rank", 2000, 2, 4.0, num_test=500)
+CHOICE = Exercise("choice", "next sentence", "choice", "choice", 4000, 2, 8.0, num_test=1000)
+RANK = Exercise("rank", "answering sentence", "rank", "rank", 4000, 2, 10.0, num_test=1000)
 MULTI = Exercise("multi", "entity types", "classify", "multi", 5000, 3, 2.0, flags=("--multi",), has_dev=True)
 SWAPPED = Exercise("swapped", "swapped questions", "answer", "answer", 6500, 2, 10.0, length=384, has_dev=True)
 WITH_RULE = (CHOICE, RANK, MULTI)

@@ -167,6 +167,7 @@ def main(words: Sequence[str] | None = None) -> None:
         found = result["figures"][f"{options.name}_{main_figure}"]
         if abs(told - found) > NEAR:
             raise SystemExit(f"bertie evaluate says {main_figure} {told:.4f}, its answers score {found:.4f}")
+    options.out.parent.mkdir(parents=True, exist_ok=True)
     options.out.write_text(json.dumps(result) + "\n", "utf-8")
 
 

@@ -83,10 +83,10 @@ def test_what_evaluate_says_must_agree(
     write_rows(tmp_path / "answers.jsonl", answers)
     monkeypatch.setattr(task_scores, "evaluated", lambda model, rows: {"accuracy": told})
     files = ["--rows", str(tmp_path / "rows.jsonl"), "--answers", str(tmp_path / "answers.jsonl")]
-    words = ["s", "--measure", "choice", *files, "--model", "m", "--out", str(tmp_path / "scores.json")]
+    words = ["s", "--measure", "choice", *files, "--model", "m", "--out", str(tmp_path / "work" / "scores.json")]
     if fails:
         with pytest.raises(SystemExit, match="bertie evaluate says accuracy"):
             main(words)
     else:
         main(words)
-    assert (tmp_path / "scores.json").exists() == (not fails)
+    assert (tmp_path / "work" / "scores.json").exists() == (not fails)

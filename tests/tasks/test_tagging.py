@@ -11,6 +11,7 @@ from bertie.errors import CapabilityError, InputError
 from bertie.models.recipe import Size
 from bertie.models.recipes import roberta
 from bertie.nn.crf import CRFSpec
+from bertie.tasks import tagging
 from bertie.tasks.tagging import Tagging, every_tag
 from bertie.tasks.task import Example
 from bertie.text.alignment import Alignment
@@ -68,6 +69,16 @@ def test_tags_that_a_scheme_can_say_are_known_though_no_row_has_them() -> None:
     task = Tagging().fitted(tagged([["I-PER", "O"], ["I-LOC", "B-LOC"]]))
     assert task.scheme == "IOB1"
     assert read(task, {"words": ["a", "b"], "tags": ["I-PER", "B-PER"]}).gold == ["I-PER", "B-PER"]
+
+
+def test_of_many_sentences_some_tell_the_scheme_and_all_the_tags(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tagging, "ENOUGH", 3)
+    later = [["B-MISC", "O"], ["S-ORG"]]
+    data = [convert(tags, "IOBES") for tags in SENTENCES] + later
+    task = Tagging().fitted(tagged(data))
+    assert task.scheme == "IOBES" and {"B-MISC", "E-MISC", "S-ORG", "S-PER"} <= set(task.tags)
+    with pytest.raises(InputError, match="of the tags belong to no one scheme"):
+        Tagging().fitted(tagged([*SENTENCES, ["S-PER", "L-PER", "M-PER"]]))
 
 
 def test_odd_tags() -> None:

@@ -32,7 +32,7 @@ def tags_of_cell(cell: Any) -> list[str]:
     tags = cell.split() if isinstance(cell, str) else cell
     if not isinstance(tags, list | tuple):
         raise InputError("the tags are empty" if is_empty(tags) else f"the tags are {type(tags).__name__}, not a list")
-    return [label_of(tag, "tag") for tag in tags]
+    return [(tag.strip() if isinstance(tag, str) else "") or label_of(tag, "tag") for tag in tags]
 
 
 def marks_of(cell: Any, words: Sequence[str]) -> np.ndarray:

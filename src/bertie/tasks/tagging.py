@@ -8,6 +8,7 @@ Axes: W words, K tags.
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
+from functools import lru_cache
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -29,7 +30,7 @@ from bertie.tasks.label_sets import at_least_two, known, listed, sorted_labels
 from bertie.tasks.metrics.entities import entity_scores, token_accuracy
 from bertie.tasks.tagged_words import marks_of, tags_of_cell, words_of
 from bertie.tasks.task import Answer, Example, Task, Values
-from bertie.text.alignment import Alignment, Window
+from bertie.text.alignment import Aligner, Alignment, Window
 from bertie.text.tag_schemes import (
     SCHEMES,
     SchemeName,
@@ -45,6 +46,7 @@ from bertie.text.tokenizer import Tokenizer
 
 OUTSIDE = "O"
 LEAST_SHARE = 1e-30  # of a tag that cannot be, so that its logarithm is a number
+ENOUGH = 20_000  # sentences that tell the scheme
 FEW = 0.01  # of all words may be longer where a word is a character
 
 
@@ -85,17 +87,20 @@ class Tagging(Task):
         for values in rows:
             marked = marked or "marked" in values
             with suppress(InputError):
-                sentences.append([once.setdefault(tag, tag) for tag in tags_of_cell(values.get("tags"))])
+                tags = [once.setdefault(tag, tag) for tag in tags_of_cell(values.get("tags"))]
+                if len(sentences) < ENOUGH:
+                    sentences.append(tags)
                 if isinstance(words := values.get("words"), list):
                     num_words += len(words)
                     num_longer += sum(len(str(word)) > 1 for word in words)
-        guess = guess_scheme(sentences)
+        later = [[tag] for tag in once] if len(sentences) == ENOUGH else []
+        guess = guess_scheme([*sentences, *later])
         found = set(once) if guess is None else every_tag(once, guess.scheme)
-        tags = sorted(at_least_two(sorted_labels(found), "tag"), key=lambda tag: tag != OUTSIDE)
+        ordered = sorted(at_least_two(sorted_labels(found), "tag"), key=lambda tag: tag != OUTSIDE)
         by_character = num_words > 0 and num_longer <= FEW * num_words
         alignment = self.alignment.replace(unit="characters") if by_character else self.alignment
         scheme = None if guess is None else guess.scheme
-        return self.replace(tags=tuple(tags), scheme=scheme, marked=marked, alignment=alignment)
+        return self.replace(tags=tuple(ordered), scheme=scheme, marked=marked, alignment=alignment)
 
     def summary(self) -> str:
         written = "" if self.scheme is None else f" in the scheme {self.scheme}"
@@ -126,7 +131,7 @@ class Tagging(Task):
             for tag in tags:
                 known(tag, self.tags, "tag")
         marks = marks_of(values.get("marked"), words) if self.marked else None
-        windows = self.alignment.build(tokenizer, length)(words)
+        windows = aligner_of(self.alignment, tokenizer, length)(words)  # type: ignore[arg-type]
         samples = tuple(self._sample(window, tags, marks) for window in windows.rows)
         return Example(samples, tags, {"words": words, "line": line, "windows": windows}, windows.num_truncated)
 
@@ -222,6 +227,11 @@ class Tagging(Task):
         if self.scheme is None or not any(read_tag(tag).label for tag in self.tags):
             return list(gold)
         return [read_tag(tag).label or OUTSIDE for tag in gold]
+
+
+@lru_cache(4)  # what a tokenizer puts around words is asked once, not for every row
+def aligner_of(alignment: Alignment, tokenizer: Tokenizer, length: int) -> Aligner:
+    return alignment.build(tokenizer, length)
 
 
 def every_tag(found: Collection[str], scheme: SchemeName) -> set[str]:

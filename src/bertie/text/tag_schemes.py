@@ -11,6 +11,7 @@ Axes: n words of one sentence, K tags.
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -66,6 +67,7 @@ class Tag(NamedTuple):
 OUTSIDE = Tag("O", "")
 
 
+@lru_cache(4096)  # a corpus has few tags, and each of them a million times
 def read_tag(tag: str) -> Tag:
     found = _TAG.fullmatch(tag)
     if found is None:
