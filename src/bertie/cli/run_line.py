@@ -6,6 +6,7 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 
 from bertie.cli.app import console
 from bertie.train.evaluation import PREDICTION_LOSSES
+from bertie.train.history import SHARES
 
 Record = dict[str, Any]
 
@@ -68,7 +69,7 @@ def step_told(record: Record) -> str:
 
 def figures_told(figures: Record) -> str:
     told = [f"loss {figures['loss']:.4f}"]
-    told += [f"{name.replace('_', ' ')} {value:.1%}" for name, value in figures.items() if name.endswith("accuracy")]
+    told += [f"{name.replace('_', ' ')} {value:.1%}" for name, value in figures.items() if name.endswith(SHARES)]
     if "perplexity" in figures:
         told.append(f"perplexity {figures['perplexity']:.1f}")
     name = next((name for name in PREDICTION_LOSSES if name in figures), None)
