@@ -27,7 +27,7 @@ VERSION = 1
 
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Makes the folder where it is not there, and keeps every other run out of it. One of something else stays as it is."""
+    """Makes the folder where it is not there, and keeps every other run out. One of something else stays as it is."""
     if folder.is_dir() and not (folder / OPTIONS).exists():
         refuse_strange(folder)
     try:
