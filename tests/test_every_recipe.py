@@ -242,6 +242,20 @@ def test_every_weight_learns(name: str, begin: Callable[..., Model], rows_of: Ca
     assert unmoved == []
 
 
+@every_recipe
+def test_objectives_look_at_all_that_they_say(
+    name: str, begin: Callable[..., Model], rows_of: Callable[[Recipe], list[Sample]]
+) -> None:
+    """States that nobody looks at are zero: an objective that reads more than it says would lose something."""
+    model = begin(tiny(name, dropout=0.0)).eval()
+    batch = collate(rows_of(model.recipe))
+    whole = total([one.loss(model.heads[one.kind], model.encoder, batch) for one in model.recipe.objectives])
+    told = model.loss(batch)
+    assert told.losses.keys() == whole.losses.keys()
+    for figure in told.losses:
+        torch.testing.assert_close(told.losses[figure].sum, whole.losses[figure].sum)
+
+
 # --- it learns
 
 

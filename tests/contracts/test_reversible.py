@@ -108,7 +108,9 @@ class ReversibleStack(nn.Module):
         memory: Sequence[Memory | None] | None = None,
         context: Context | None = None,
         keep_layers: bool = False,
+        wanted: Tensor | None = None,
     ) -> Stacked:
+        """All states leave, also those that nobody wants."""
         assert memory is None and context is None and not keep_layers
         if self.recompute:
             states = Recomputed.apply(states, tuple(self.blocks), layout, *self.blocks.parameters())

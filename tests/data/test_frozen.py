@@ -99,3 +99,17 @@ def test_mistakes_are_told(tmp_path: Path) -> None:
     (tmp_path / "f.arrow").write_bytes(content[:start] + bytes(end - start) + content[end:])
     with pytest.raises(FolderError, match="a broken one"):
         Frozen(tmp_path / "f.arrow")
+
+
+def test_shares_are_kept_as_they_are(tmp_path: Path) -> None:
+    rows: list[Sample] = [
+        {"tokens": np.arange(3), "dice": np.array([0.25, 0.75], np.float32)},
+        {"tokens": np.arange(4), "dice": np.array([0.1], np.float32)},
+    ]
+    write_frozen(tmp_path / "f.arrow", rows, 10, {})
+    read = [np.asarray(Frozen(tmp_path / "f.arrow").sample(0, 0, index)["dice"]) for index in range(2)]
+    assert [one.dtype for one in read] == [np.float32, np.float32]
+    assert [one.tolist() for one in read] == [np.asarray(row["dice"]).tolist() for row in rows]
+    mixed: list[Sample] = [{"tokens": np.arange(4), "dice": np.arange(2)}, rows[0]]
+    with pytest.raises(ValueError, match="not of whole numbers"):
+        write_frozen(tmp_path / "g.arrow", mixed, 10, {})

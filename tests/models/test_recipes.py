@@ -2,6 +2,7 @@
 
 import ast
 import inspect
+import json
 import re
 from pathlib import Path
 from textwrap import dedent
@@ -15,6 +16,8 @@ from bertie.models.recipe import SIZES, Recipe
 from bertie.models.recipes import PARENTS, RECIPES, bert
 from bertie.nn.attention import AttentionSpec
 from bertie.nn.stack import Block, StackSpec
+from bertie.objectives.replaced_tokens import ReplacedTokens
+from bertie.train.run_data import objectives_frozen
 
 
 @pytest.mark.parametrize("name", RECIPES)
@@ -110,3 +113,23 @@ def test_the_documents_tell_every_recipe_and_its_length() -> None:
     page = (Path(__file__).parents[2] / "docs/architecture.md").read_text("utf-8")
     rows = re.findall(r"^\| `([\w-]+)` \| (\d+) \|", page, re.MULTILINE)
     assert {name: int(count) for name, count in rows} == {name: num_lines(name) for name in RECIPES}
+
+
+@pytest.mark.parametrize(
+    ("size", "width", "heads", "rate"), [("small", 128, 2, 0.15), ("base", 256, 4, 0.15), ("large", 256, 4, 0.25)]
+)
+def test_generators_are_as_large_as_in_the_paper(size: str, width: int, heads: int, rate: float) -> None:
+    """Clark et al., 2020, table 6."""
+    (objective,) = RECIPES["electra"](SIZES[size]).objectives
+    assert isinstance(objective, ReplacedTokens) and objective.generator is not None
+    told = json.loads(objective.generator.to_json())
+    block = told["stack"]["block"]
+    assert (told["width"], block["mixer"]["num_heads"], block["feed_forward"]["inner"]) == (width, heads, 4 * width)
+    assert objective.rate == rate
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_what_is_frozen_does_not_depend_on_the_size(name: str) -> None:
+    """Of ever the same objectives: samples of one serve models of all sizes but where the paper masks more."""
+    tiny, mini = (objectives_frozen(RECIPES[name](SIZES[size], 1000)) for size in ("tiny", "mini"))
+    assert tiny == mini

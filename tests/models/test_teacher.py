@@ -90,7 +90,7 @@ def test_what_is_of_another_shape_stays_as_it_was() -> None:
 def test_a_student_gets_the_teacher_of_a_folder(folder: Path, tokenizer: Tokenizer) -> None:
     student, loaded = new_student(), bertie.load(folder)
     before = {name: one.clone() for name, one in student.state_dict().items()}
-    assert give_teacher(student, str(folder), tokenizer, begin=False) == loaded.digest
+    assert give_teacher(student, str(folder), tokenizer, begin=False) == (loaded.digest, [])
     assert all(torch.equal(one, before[name]) for name, one in student.state_dict().items())
     head = student.heads["distillation"]
     assert isinstance(head, Student) and head.teacher is not None
@@ -139,3 +139,18 @@ def test_a_teacher_without_a_head_for_masked_tokens_is_refused(tmp_path: Path, t
     Pretrained(new_teacher(recipe.replace(objectives=recipe.objectives[1:])), tokenizer).save(tmp_path)
     with pytest.raises(SpecError, match="no head that tells masked tokens"):
         give_teacher(new_student(), str(tmp_path), tokenizer, begin=True)
+
+
+def test_a_teacher_of_another_width_is_told(tmp_path: Path, tokenizer: Tokenizer) -> None:
+    recipe = bert(Size(depth=2, width=32, num_heads=2), VOCAB_SIZE)
+    Pretrained(Model.new(recipe), tokenizer).save(tmp_path)
+    student = new_student()
+    (note,) = give_teacher(student, str(tmp_path), tokenizer, begin=True).notes
+    assert (
+        f"the teacher is 32 wide, the student {student.recipe.encoder.width}" in note and "cannot be compared" in note
+    )
+
+
+def test_a_teacher_that_cannot_read_such_rows_is_refused(folder: Path, tokenizer: Tokenizer) -> None:
+    with pytest.raises(SpecError, match="takes at most 512 tokens, rows have 1,000"):
+        give_teacher(new_student(), str(folder), tokenizer, begin=False, length=1000)

@@ -140,8 +140,10 @@ def test_encoders_without_positions_in_their_scores_or_one_stack_are_refused() -
 def test_what_is_remembered_is_seen_and_nothing_is_learned_from_it() -> None:
     model = new_model(depth=2)
     objective = PermutationLM(rate=0.4, remembered=0.25)
-    rows = [objective.corrupt(sample_of(20, seed), VOCABULARY, np.random.default_rng(seed)) for seed in (1, 2)]
-    batch = collate(rows)
+    drawn = [objective.corrupt(sample_of(20, seed), VOCABULARY, np.random.default_rng(seed)) for seed in range(20)]
+    rows = [row for row in drawn if len(np.asarray(row["before_tokens"]))]
+    assert 5 < len(rows) < 15, "half of the rows do without"
+    batch = collate(rows[:2])
     assert batch.ragged("before_tokens").sizes == [5, 5] and batch.ragged("tokens").sizes == [17, 17]
     owned, looked_up = two_streams(model), []
 
@@ -164,3 +166,33 @@ def test_memory_without_a_place_for_it_is_refused() -> None:
     recipe = xlnet(Size(depth=1, width=16, num_heads=2), vocab_size=100)
     with pytest.raises(SpecError, match="has no memory"):
         Model(recipe.changed({"encoder.stack.block.mixer.memory_length": 0}), VOCABULARY)
+
+
+def test_first_tokens_are_learned_too() -> None:
+    """They would not be, if every row began with what is only remembered."""
+    model, objective = new_model(depth=2), PermutationLM(rate=0.4, remembered=0.25)
+    first = 99
+    samples: list[Sample] = [{"tokens": np.r_[first, np.asarray(sample_of(20, seed)["tokens"])]} for seed in range(20)]
+    batch = collate(
+        [objective.corrupt(one, VOCABULARY, np.random.default_rng(seed)) for seed, one in enumerate(samples)]
+    )
+    looked_up: list[tuple[Tensor, Tensor]] = []
+
+    def keep(table: nn.Module, given: tuple[Tensor, ...], output: Tensor) -> None:
+        if output.requires_grad:
+            output.retain_grad()
+            looked_up.append((given[0], output))
+
+    model.encoder.embeddings.tables["tokens"].register_forward_hook(keep)
+    two_streams(model).query_states(model.encoder, batch).sum().backward()
+    ((ids, states),) = looked_up
+    assert states.grad is not None and states.grad[ids == first].abs().sum() > 0
+
+
+def test_a_batch_that_remembers_nothing_needs_no_memory() -> None:
+    model, objective = new_model(depth=2), PermutationLM(rate=0.4, remembered=0.25)
+    rows = [objective.corrupt(sample_of(20, seed), VOCABULARY, np.random.default_rng(seed)) for seed in range(20)]
+    without = [row for row in rows if not len(np.asarray(row["before_tokens"]))][:2]
+    plain = collate([{name: value for name, value in row.items() if not name.startswith("before_")} for row in without])
+    states = [two_streams(model).query_states(model.encoder, batch) for batch in (collate(without), plain)]
+    torch.testing.assert_close(states[0], states[1])

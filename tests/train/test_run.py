@@ -148,11 +148,11 @@ def test_a_kill_while_the_model_is_written_leaves_no_half_model(
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
         patch.setattr(run, "write_summary", fail)
         go(tmp_path / "killed")
-    (tmp_path / "killed" / ".model.abc").mkdir()
+    (tmp_path / "killed" / "model" / ".new-abc").mkdir()
     (tmp_path / "killed" / "model" / "model.safetensors").write_bytes(b"half")
     go(tmp_path / "killed")
     assert weights(tmp_path / "killed") == weights(tmp_path / "whole")
-    assert not (tmp_path / "killed" / ".model.abc").exists()
+    assert not (tmp_path / "killed" / "model" / ".new-abc").exists()
 
 
 def test_other_options_are_refused_with_what_differs(go: Callable[..., Record], tmp_path: Path) -> None:
@@ -180,6 +180,7 @@ def test_a_folder_of_something_else_is_left_alone(go: Callable[..., Record], tmp
     (tmp_path / "thesis.tex").write_text("precious")
     with pytest.raises(FolderError, match=r"not empty \(thesis\.tex\)"):
         go(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
 
 
 @pytest.mark.parametrize(
@@ -222,11 +223,11 @@ def test_a_loss_that_is_not_finite_keeps_the_last_good_state(
 
     with pytest.raises(NotFiniteError, match="step 7"):
         go(tmp_path / "run", spoil, model=model)
-    assert events(tmp_path / "run", "saved")[-1]["step"] == 6
     kept = bertie.load(tmp_path / "run" / "last-good")  # to go on from with another learning rate
-    assert kept.card["training"]["steps"] == 6
+    assert kept.card["training"]["steps"] == 4
     assert all(torch.isfinite(parameter).all() for parameter in kept.model.parameters())
     monkeypatch.undo()
+    go(tmp_path / "again", model=kept.model)
     go(tmp_path / "run", model=Model.new(recipe(), seed=1))
     go(tmp_path / "whole", model=Model.new(recipe(), seed=1))
     assert weights(tmp_path / "run") == weights(tmp_path / "whole")

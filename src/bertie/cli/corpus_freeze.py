@@ -7,6 +7,7 @@ import typer
 from bertie.cli.choices import check, choose_recipe
 from bertie.cli.corpus_opening import open_corpus
 from bertie.data.frozen_corpus import SAMPLES, is_frozen, is_writable
+from bertie.data.shapes import Parallel
 from bertie.errors import SpecError
 from bertie.models.variant import MASKS, SENTENCES, vary
 from bertie.text.vocab.output import check_parent
@@ -40,6 +41,8 @@ def freeze(
             check(name, given, known)
     corpus, used = open_corpus(folder, tokenizer)
     small = choose_recipe(recipe, "tiny", used.size)
+    if any(isinstance(one.samples, Parallel) for one in small.objectives):
+        raise SpecError(f"{recipe} learns from a text beside its translation, which cannot be frozen")
     chosen = vary(small, mask=mask, mask_rate=mask_rate, sentences=sentences)
     num_samples = freeze_corpus(
         out, corpus, used, chosen, length=length, duplicate_factor=duplicate_factor, held_out=held_out, seed=seed

@@ -17,7 +17,7 @@ from bertie.data.parallel_corpus import ParallelCorpus
 from bertie.errors import SpecError
 from bertie.models.model import Model
 from bertie.models.pretrained import load
-from bertie.models.teacher import give_teacher, learns_from_teacher
+from bertie.models.teacher import Taught, give_teacher, learns_from_teacher
 from bertie.models.variant import MASKS, SENTENCES, vary, with_recipe
 from bertie.nn.native.attention import kernel as attention_kernel
 from bertie.text.tokenizer import Tokenizer
@@ -74,7 +74,7 @@ def read_request(ctx: typer.Context) -> Request:
     given["precision"], why = choose_precision(given["precision"])
     options = choose_options(given, budget)
     model, digest = choose_model(given, tokenizer)
-    teacher = choose_teacher(given, model, tokenizer)
+    taught = choose_teacher(given, model, tokenizer, options)
     told = f"computing in {options.precision}: {why}"
     if tokenizer.kind != model.recipe.tokenizer:
         told += (
@@ -82,8 +82,11 @@ def read_request(ctx: typer.Context) -> Request:
         )
     if attention_kernel() is None:
         told += "; without kernels of our own, which need a C compiler (cc): slower"
+    told = "; ".join([told, *(taught.notes if taught else ())])
     config = config_text(ctx, given, options)
-    return Request(model, digest, teacher, corpus, tokenizer, options, config, told, given["tensorboard"])
+    return Request(
+        model, digest, taught and taught.digest, corpus, tokenizer, options, config, told, given["tensorboard"]
+    )
 
 
 def choose_budget(given: Given) -> AnyBudget:
@@ -161,15 +164,16 @@ def choose_model(given: Given, tokenizer: Tokenizer) -> tuple[Model, str | None]
     return with_recipe(pretrained.model, varied, given["seed"]), pretrained.digest
 
 
-def choose_teacher(given: Given, model: Model, tokenizer: Tokenizer) -> str | None:
-    """Gives the model its teacher, whose digest leaves."""
+def choose_teacher(given: Given, model: Model, tokenizer: Tokenizer, options: PretrainOptions) -> Taught | None:
+    """Gives the model its teacher."""
     if learns_from_teacher(model) != (given["teacher"] is not None):
         what = "learns from no teacher" if given["teacher"] else "learns from a teacher"
         hint = "leave out --teacher" if given["teacher"] else "give a model folder with --teacher"
         raise SpecError(f"the model {model.recipe.name!r} {what}", hint=hint)
     if given["teacher"] is None:
         return None
-    return give_teacher(model, given["teacher"], tokenizer, begin=given["recipe"] is not None)
+    begin, length = given["recipe"] is not None, max(phase.length for phase in options.lengths.phases)
+    return give_teacher(model, given["teacher"], tokenizer, begin, length)
 
 
 def with_translations(corpus: AnyCorpus, translations: str | None, tokenizer: Tokenizer) -> AnyCorpus:

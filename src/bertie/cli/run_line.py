@@ -6,6 +6,7 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 
 from bertie.cli.app import console
 from bertie.train.evaluation import PREDICTION_LOSSES
+from bertie.train.history import SHARES
 
 Record = dict[str, Any]
 SCORES = ("f1", "exact_match", "matthews", "spearman", "pearson", "mrr")  # of tasks, as papers write them
@@ -69,7 +70,7 @@ def step_told(record: Record) -> str:
 
 def figures_told(figures: Record) -> str:
     told = [f"loss {figures['loss']:.4f}"]
-    told += [f"{name.replace('_', ' ')} {value:.1%}" for name, value in figures.items() if name.endswith("accuracy")]
+    told += [f"{name.replace('_', ' ')} {value:.1%}" for name, value in figures.items() if name.endswith(SHARES)]
     told += [f"{name.replace('_', ' ')} {figures[name]:.4f}" for name in SCORES if name in figures]
     if "perplexity" in figures:
         told.append(f"perplexity {figures['perplexity']:.1f}")

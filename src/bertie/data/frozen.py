@@ -51,7 +51,9 @@ def _schema(sample: Sample, largest: int, about: Mapping[str, Any]) -> pa.Schema
     for name, value in sample.items():
         if isinstance(value, Places):
             places[name] = value.into
-        kind = pa.large_list(numbers) if np.ndim(_values(value)) else pa.int64()
+        array = np.asarray(_values(value))
+        shares = array.dtype.kind == "f"  # such as a generator's dice
+        kind = pa.large_list(pa.float32() if shares else numbers) if array.ndim else pa.int64()
         fields.append(pa.field(name, kind, nullable=False))
     facts = {"version": VERSION, "places": places, "about": dict(about)}
     return pa.schema(fields, metadata={ABOUT: json.dumps(facts)})
@@ -64,7 +66,10 @@ def _column(field: pa.Field, rows: list[Sample]) -> pa.Array:
     offsets = np.cumsum([0, *(len(value) for value in values)])
     flat = np.concatenate(values)
     numbers = field.type.value_type.to_pandas_dtype()
-    if len(flat) and (flat.max() > np.iinfo(numbers).max or flat.min() < np.iinfo(numbers).min):
+    whole = pa.types.is_integer(field.type.value_type)
+    if whole and flat.dtype.kind == "f":
+        raise ValueError(f"the field {field.name!r} is not of whole numbers in all samples")
+    if whole and len(flat) and (flat.max() > np.iinfo(numbers).max or flat.min() < np.iinfo(numbers).min):
         raise ValueError(f"the field {field.name!r} has a value that {field.type.value_type} cannot hold")
     return pa.LargeListArray.from_arrays(pa.array(offsets), pa.array(flat.astype(numbers)), type=field.type)
 
@@ -121,7 +126,8 @@ class Frozen:
             if offsets is None:
                 sample[name] = np.asarray(values[row])
                 continue
-            found = values[offsets[row] : offsets[row + 1]].astype(np.int64)
+            found = values[offsets[row] : offsets[row + 1]]
+            found = found if found.dtype.kind == "f" else found.astype(np.int64)
             sample[name] = Places(self.places[name], found) if name in self.places else found
         return sample
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from bertie.errors import CapabilityError
+from bertie.errors import CapabilityError, InputError
 from bertie.inspection.chart import Chart, thinned
 
 COLUMNS = 2
@@ -20,6 +20,8 @@ def write_png(charts: Sequence[Chart], file: Path, title: str = "") -> None:
     except ImportError:
         hint = "install it with: pip install 'bertie[plots]'"
         raise CapabilityError("a picture needs the package matplotlib", where=str(file), hint=hint) from None
+    if not charts:
+        raise InputError("there is nothing to draw yet", where=str(file), hint="wait until a step is done")
     columns = min(COLUMNS, len(charts))
     rows = -(-len(charts) // columns)
     figure = Figure(figsize=(WIDTH * columns, HEIGHT * rows), layout="constrained")

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from bertie.inspection.chart import Chart, Line
 from bertie.train.evaluation import PREDICTION_LOSSES
-from bertie.train.history import Axis, RunHistory, figure_names
+from bertie.train.history import SHARES, Axis, RunHistory, figure_names
 
 SPEED = "tokens_per_second"
 BASELINES = {  # what predicting by frequency gets
@@ -26,7 +26,7 @@ def main_figures(runs: Sequence[RunHistory]) -> list[str]:
 def all_figures(runs: Sequence[RunHistory]) -> list[str]:
     """Losses, then accuracies, then the speed. The whole loss is one of them where it has several parts."""
     names = list(dict.fromkeys(name for run in runs for name in figure_names(run.steps)))
-    accuracies = [name for name in names if name.endswith("accuracy")]
+    accuracies = [name for name in names if name.endswith(SHARES)]
     losses = [name for name in names if name not in (*accuracies, SPEED)]
     if len(losses) == 2:  # the whole and its only part
         losses.remove("loss")
@@ -44,7 +44,7 @@ def run_charts(runs: Sequence[RunHistory], figures: Sequence[str], against: Axis
         ]
         told = "tokens/s" if figure == SPEED else spoken(figure)
         title = f"{told}, held out" if len(runs) > 1 and _is_measured(runs, figure) else told
-        percent, from_zero = figure.endswith("accuracy"), figure == SPEED
+        percent, from_zero = figure.endswith(SHARES), figure == SPEED
         charts.append(Chart(title, unit, lines, _levels(runs, figure), percent, from_zero))
     return charts
 
@@ -82,4 +82,4 @@ def _levels(runs: Sequence[RunHistory], figure: str) -> dict[str, float]:
 def spoken(figure: str) -> str:
     """A figure of the log in words: "masked lm loss"."""
     words = figure.replace("_", " ")
-    return words if words.endswith(("loss", "accuracy", "perplexity")) else f"{words} loss"
+    return words if figure.endswith(("loss", "perplexity", *SHARES)) else f"{words} loss"

@@ -8,7 +8,7 @@ from bertie.inspection.quantities import duration_told
 from bertie.inspection.run_charts import all_figures, run_charts, spoken
 from bertie.inspection.run_comparison import Comparison, compare_runs, flattened
 from bertie.inspection.svg_chart import draw_svg
-from bertie.train.history import Axis, RunHistory, figure_names
+from bertie.train.history import SHARES, Axis, RunHistory, figure_names
 
 SHOWN_EVALUATIONS = 100
 
@@ -69,7 +69,7 @@ def _evaluations(run: RunHistory) -> str:
 def _cell(name: str, value: float | None) -> str:
     if value is None:
         return ""
-    return f"{value:.2%}" if name.endswith("accuracy") else f"{value:,.4f}"
+    return f"{value:.2%}" if name.endswith(SHARES) else f"{value:,.4f}"
 
 
 def _options(found: Comparison) -> str:

@@ -28,6 +28,8 @@ from bertie.objectives.masked_lm import MaskedLM
 from bertie.progress import progress_line
 from bertie.text import Tokenizer, Tokens, load_tokenizer
 
+PART = ".new-"  # begins the name of a folder that is being written inside the model's
+
 TextOrIds = str | Sequence[int] | np.ndarray
 Layers = Literal["last", "sum4", "concat4"] | int
 
@@ -214,10 +216,13 @@ class Pretrained:
         except OSError as error:
             raise FolderError(f"cannot be made ({error.strerror})", where=str(folder)) from None
         card = {**self.card, "tokenizer_sha256": self.tokenizer.digest if self.tokenizer else None}
-        with TemporaryDirectory(dir=folder, prefix=".new-") as made:
+        with TemporaryDirectory(dir=folder, prefix=PART) as made:
             notes = [write_folder(Path(made), self.model, card)]
             if self.tokenizer is not None:
                 self.tokenizer.save(Path(made))
+                for inner in Path(made).glob("*/config.json"):  # a model within the model opens alone, too
+                    self.tokenizer.save(inner.parent)
+                notes.append(self._shifted_positions())
             if self.settings is not None:
                 width = self.settings.pooling.width(self.recipe.encoder.width)
                 notes.append(write_sentence_settings(Path(made), self.settings, width))
@@ -226,6 +231,17 @@ class Pretrained:
         for note in told:
             warnings.warn(note, stacklevel=2)
         return told
+
+    def _shifted_positions(self) -> str:
+        """Where others count positions from behind the padding's id, that id must be the tokenizer's own."""
+        tables, padding = self.recipe.encoder.embeddings, self.tokenizer and self.tokenizer.special.pad
+        offset = tables.table("positions").offset if "positions" in tables.fields else 0
+        if not offset or padding is None or padding == offset - 1:
+            return ""
+        return (
+            f"positions begin at {offset}, so transformers takes id {offset - 1} for padding, which is {padding} here: "
+            "its outputs will differ where that token stands in a text"
+        )
 
     def _pooling(self, tokens: TokenPooling | None, layers: Layers | None, normalize: bool | None) -> Pooling:
         own = self.settings.pooling if self.settings else Pooling()

@@ -96,7 +96,8 @@ def electra(size: Size = BASE, vocab_size: int = 30_522) -> Recipe:
     """ELECTRA (Clark et al., 2020): which tokens did a small generator put in place of others?"""
     factor = 128 if 128 < size.width < BASE.width else None
     encoder = bert(size, vocab_size).encoder.changed({"pooler": None, "embeddings.factor": factor})
-    width, num_heads, tables = size.width // 4, max(1, size.num_heads // 4), factor or size.width
+    part, rate = 3 if size == BASE else 4, 0.25 if size == SIZES["large"] else 0.15
+    width, num_heads, tables = size.width // part, max(1, size.num_heads // part), factor or size.width
     generator = encoder.changed(
         {
             "width": width,
@@ -105,7 +106,7 @@ def electra(size: Size = BASE, vocab_size: int = 30_522) -> Recipe:
             "stack.block.feed_forward.inner": 4 * width,
         }
     )
-    return Recipe(name="electra", encoder=encoder, objectives=(ReplacedTokens(generator=generator),))
+    return Recipe(name="electra", encoder=encoder, objectives=(ReplacedTokens(rate=rate, generator=generator),))
 
 
 def distilbert(size: Size = BASE, vocab_size: int = 30_522) -> Recipe:

@@ -1,5 +1,7 @@
 """A model that learns from another one, and the other's folder enter; the model with its teacher leaves."""
 
+from typing import NamedTuple
+
 import torch
 
 from bertie.errors import SpecError
@@ -17,10 +19,21 @@ def learns_from_teacher(model: Model) -> bool:
     return any(isinstance(head, Student) for head in model.heads.values())
 
 
-def give_teacher(model: Model, folder: str, tokenizer: Tokenizer, begin: bool) -> str:
-    """The teacher must know the same tokens and have a head that tells masked ones. With `begin` the student begins as
-    the teacher with layers left out, wherever shapes allow. Returns the teacher's digest."""
+class Taught(NamedTuple):
+    digest: str  # of the teacher
+    notes: list[str]  # what cannot be learned from it
+
+
+def give_teacher(model: Model, folder: str, tokenizer: Tokenizer, begin: bool, length: int = 0) -> Taught:
+    """The teacher must know the same tokens, take rows of this length and have a head that tells masked ones. With
+    `begin` the student begins as the teacher with layers left out, wherever shapes allow."""
     teacher = load(folder)
+    if teacher.limit is not None and length > teacher.limit:
+        raise SpecError(
+            f"the teacher takes at most {teacher.limit:,} tokens, rows have {length:,}",
+            where=folder,
+            hint=f"give --length {teacher.limit}",
+        )
     if teacher.tokenizer is not None and teacher.tokenizer.digest != tokenizer.digest:
         raise SpecError(
             f"the teacher's tokenizer ({teacher.tokenizer.digest}) is not the corpus's ({tokenizer.digest})",
@@ -35,12 +48,19 @@ def give_teacher(model: Model, folder: str, tokenizer: Tokenizer, begin: bool) -
         raise SpecError("the teacher has no head that tells masked tokens", where=folder)
     teacher_head = teacher.model.heads[kind]
     assert isinstance(teacher_head, VocabularyHead)
+    notes = []
+    widths = teacher.recipe.encoder.width, model.recipe.encoder.width
+    if widths[0] != widths[1]:
+        begun = ", and the student begins with random weights" if begin else ""
+        notes.append(
+            f"the teacher is {widths[0]} wide, the student {widths[1]}: their states cannot be compared{begun}"
+        )
     for own_kind, head in model.heads.items():
         if isinstance(head, Student):
             if begin:
                 begin_as(model, teacher.model, {f"heads.{own_kind}.": f"heads.{kind}."})
             head.learn_from(teacher.model.encoder, teacher_head)
-    return teacher.digest
+    return Taught(teacher.digest, notes)
 
 
 def begin_as(student: Model, teacher: Model, renamed: dict[str, str]) -> int:

@@ -30,9 +30,11 @@ class Student(VocabularyHead):
 
 
 class Distillation(MaskedLM):
-    """Three losses, each with its weight. States are compared where teacher and student are of the same width."""
+    """Three losses, each with its weight. The teacher's probabilities are learned at masked places, as the text is.
+    States are compared where teacher and student are of the same width."""
 
     kind: Literal["distillation"] = "distillation"  # type: ignore[assignment]
+    of_the_model: ClassVar[frozenset[str]] = frozenset({"head", "temperature", "soft", "hard", "cosine"})
     looks_at: ClassVar[tuple[str, ...] | None] = None  # all states are compared
     temperature: float = Field(default=2.0, gt=0)
     soft: float = Field(default=5.0, ge=0)  # the teacher's probabilities

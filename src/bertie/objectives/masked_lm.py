@@ -19,6 +19,7 @@ from bertie.objectives.report import Figure, LossReport
 
 class MaskedLM(Objective):
     kind: Literal["masked-lm"] = "masked-lm"
+    of_the_model: ClassVar[frozenset[str]] = frozenset({"head"})
     looks_at: ClassVar[tuple[str, ...] | None] = ("masked",)
     samples: SampleShape = Segments()
     choose: Chooser = EachToken()

@@ -34,6 +34,7 @@ class Objective(Spec):
 
     kind: Any
     samples: Any
+    of_the_model: ClassVar[frozenset[str]] = frozenset()  # fields that `corrupt` does not read
     looks_at: ClassVar[tuple[str, ...] | None] = None
     """Fields that point at the tokens whose last states it looks at, or FIRST; None: at all, or at no last states."""
 

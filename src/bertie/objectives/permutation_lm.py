@@ -2,7 +2,7 @@
 order, by a second stream that knows where it stands but not what stands there. XLNet, sections 2.2 and 2.3."""
 
 from collections.abc import Mapping, Sequence
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 import torch
@@ -10,7 +10,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from bertie.batch import Batch, Places, Pointers, Ragged, Sample
-from bertie.data.masking import Chooser, Spans
+from bertie.data.masking import Chooser, NGrams
 from bertie.data.shapes import SampleShape, Segments
 from bertie.errors import SpecError
 from bertie.nn.attention import AttentionSpec, Memory
@@ -37,7 +37,7 @@ class TwoStreams(nn.Module):
     def memory(self, encoder: Encoder, batch: Batch) -> Sequence[Memory | None]:
         """What each layer keeps of the tokens before; nothing is learned from reading them."""
         fields = {name: name.removeprefix(BEFORE) for name in batch.fields if name.startswith(BEFORE)}
-        if not fields:
+        if not fields or not len(batch.tensor(BEFORE + "tokens")):
             assert isinstance(encoder.stack, Stack)
             return [None] * len(encoder.stack.blocks)
         with torch.no_grad():
@@ -68,9 +68,9 @@ def picked(rows: Ragged, places: Pointers) -> Ragged:
 
 
 def divided(sample: Sample, share: float) -> Sample:
-    """The first tokens, at least one, apart from the others, with all that is said of them."""
+    """The first tokens apart from the others, with all that is said of them; at least one, but none of a share of 0."""
     length = len(np.asarray(sample["tokens"]))
-    count = min(max(1, int(length * share)), length - 1)
+    count = min(max(1, int(length * share)), length - 1) if share else 0
     told = {name: np.asarray(value) for name, value in sample.items() if np.ndim(np.asarray(value)) == 1}
     before = {BEFORE + name: value[:count] for name, value in told.items() if name in ("tokens", "segments")}
     return {**sample, **{name: value[count:] for name, value in told.items()}, **before}
@@ -78,18 +78,20 @@ def divided(sample: Sample, share: float) -> Sample:
 
 class PermutationLM(Objective):
     """Partial prediction: the chosen tokens, a share `rate` of all, come last in the order. All others see each
-    other and are seen by all. The first tokens of a row, a share `remembered`, are read before and kept as memory."""
+    other and are seen by all. In half of the rows the first tokens, a share `remembered`, are read before and kept as
+    memory; the others learn to do without."""
 
     kind: Literal["permutation-lm"] = "permutation-lm"
+    of_the_model: ClassVar[frozenset[str]] = frozenset({"head"})
     samples: SampleShape = Segments()
-    choose: Chooser = Spans()
+    choose: Chooser = NGrams(longest=5)
     rate: float = Field(default=1 / 6, gt=0, lt=1)
     remembered: float = Field(default=0.0, ge=0, lt=1)
     head: VocabularyHeadSpec = VocabularyHeadSpec(transform=False)
 
     def corrupt(self, sample: Sample, vocabulary: Vocabulary, rng: np.random.Generator) -> Sample:
         if self.remembered:
-            sample = divided(sample, self.remembered)
+            sample = divided(sample, self.remembered if rng.random() < 0.5 else 0.0)
         tokens = np.asarray(sample["tokens"])
         eligible = ~np.isin(tokens, list(vocabulary.special))
         words = np.asarray(sample.get("words", np.arange(len(tokens))))

@@ -2,7 +2,7 @@
 ones. ELECTRA, section 2."""
 
 from collections.abc import Mapping
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 import torch.nn.functional as F
@@ -43,6 +43,7 @@ class ReplacedTokens(Objective):
     """The generator's tables are the encoder's own. Without a generator it can tell, but not learn."""
 
     kind: Literal["replaced-tokens"] = "replaced-tokens"
+    of_the_model: ClassVar[frozenset[str]] = frozenset({"activation", "weight", "generator", "generator_head"})
     samples: SampleShape = Segments()
     choose: Chooser = EachToken()
     rate: float = Field(default=0.15, gt=0, lt=1)

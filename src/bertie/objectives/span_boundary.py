@@ -37,6 +37,7 @@ class SpanBoundary(Objective):
     """Looks at what another objective masked, so it stands behind that one. A stretch of masked tokens is a span."""
 
     kind: Literal["span-boundary"] = "span-boundary"
+    of_the_model: ClassVar[frozenset[str]] = frozenset({"head"})
     looks_at: ClassVar[tuple[str, ...] | None] = ("span_before", "span_after")
     samples: SampleShape = Segments()
     longest: int = Field(default=20, ge=1)  # places in a span; tokens further inside are not asked for

@@ -80,10 +80,10 @@ class Checkpoints:
         self._prune(step)
         return target
 
-    def restore(self, model: Model, optimiser: torch.optim.Optimizer) -> Restored | None:
-        """Puts the newest whole checkpoint into model and optimiser; None where there never was one."""
+    def restore(self, model: Model, optimiser: torch.optim.Optimizer, before: int | None = None) -> Restored | None:
+        """Puts the newest whole checkpoint, of those before a step, into model and optimiser; None where none is."""
         damaged: list[str] = []
-        steps = self.steps()
+        steps = [step for step in self.steps() if before is None or step < before]
         for step in reversed(steps):
             path = self.path(step)
             if fault := find_fault(path):

@@ -19,6 +19,7 @@ Axis = Literal["steps", "tokens", "time"]
 AXES: dict[Axis, str] = {"steps": "step", "tokens": "tokens", "time": "seconds"}
 # What a record holds beside figures of the model.
 FACTS = {"event", "step", "tokens", "seconds", "time", "progress", "lr", "norm", "share_of_peak"}
+SHARES = ("accuracy", "_found", "_agreement")  # ends of the names of figures that are shares; others are losses
 
 
 @dataclass(frozen=True)

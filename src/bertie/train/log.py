@@ -5,6 +5,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Self
 
+from bertie.errors import FolderError
+
 FILE = "log.jsonl"
 BEGINNINGS = ("start", "resume")  # events with which a process begins; their step is where it stands
 
@@ -27,7 +29,11 @@ class Log:
         self._file.close()
 
     def write(self, record: Mapping[str, Any]) -> None:
-        self._file.write((json.dumps(record) + "\n").encode())
+        try:
+            self._file.write((json.dumps(record) + "\n").encode())
+        except OSError as error:
+            hint = "mend that and run the same command: it continues from the newest checkpoint"
+            raise FolderError(f"cannot be written ({error.strerror})", where=str(self.path), hint=hint) from None
 
 
 def read_log(folder: Path) -> Iterator[dict[str, Any]]:

@@ -8,6 +8,7 @@ does not know what came before it but through the weights and the optimiser.
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
 import numpy as np
@@ -32,16 +33,14 @@ DTYPES: dict[Precision, torch.dtype] = {"float32": torch.float32, "bfloat16": to
 RELEASE_EVERY = 10
 
 
-LAST_GOOD = "last-good"  # in a run's folder: the model before such a step
-
-
 class NotFiniteError(UserError):
     """A loss or a gradient is no longer a number."""
 
-    def __init__(self, step: int, what: str):
-        self.step = step  # from 0
-        hint = f"the state before that step is in OUT/{LAST_GOOD}: go on in a new run, --from it, with a lower --lr"
-        super().__init__(f"{what} is not finite at step {step + 1:,}", hint=hint)
+    def __init__(self, step: int, figure: str, kept: Path | None = None):
+        """`kept` is where the last state that was good lies."""
+        self.step, self.figure = step, figure  # the step from 0
+        hint = "begin anew" if kept is None else f"go on in a new run, --from {kept}"
+        super().__init__(f"{figure} is not finite at step {step + 1:,}", hint=f"{hint}, with a lower --lr")
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from typing import Any
 
 import torch
 
-from bertie.errors import InputError
+from bertie.errors import FolderError, InputError
 from bertie.models.model import Model
 from bertie.models.pretrained import Pretrained
 from bertie.objectives.report import LossReport
@@ -24,14 +24,16 @@ from bertie.train.budget import Done
 from bertie.train.checkpoint import Checkpoints
 from bertie.train.distribution import ALONE, Ranks
 from bertie.train.log import Log
-from bertie.train.loop import LAST_GOOD, NotFiniteError, StepResult, count_tokens, take_step
+from bertie.train.loop import NotFiniteError, StepResult, count_tokens, take_step
 from bertie.train.options import PretrainOptions
 from bertie.train.run_data import AnyCorpus, prepare
 from bertie.train.run_folder import (
     CHECKPOINTS,
+    LAST_GOOD,
     MODEL,
     SUMMARY,
     begin,
+    digest_of,
     is_finished,
     locked,
     read_object,
@@ -110,11 +112,11 @@ def run_in(
         if not is_finished(target):
             signals = stack.enter_context(StopSignals())
             run = _Run(target, model, data, options, log, signals, paces, tell or (lambda record: None), ranks)
+            run.digest = digest_of(resolved)
             try:
                 run.go()
-            except NotFiniteError:
-                run.write_model(tokenizer, LAST_GOOD)
-                raise
+            except NotFiniteError as error:
+                raise NotFiniteError(error.step, error.figure, run.keep_last_good(tokenizer, error.step)) from None
             run.finish(tokenizer)
         ranks.wait()
         return read_object(target / SUMMARY)
@@ -154,6 +156,7 @@ class _Run:
         self.state = RunState(place=data.beginning)
         self.window, self.step_seconds = _Window(), 0.0
         self.ended = False
+        self.digest = ""  # of all that decides the run
 
     def go(self) -> None:
         self._restore()
@@ -161,10 +164,6 @@ class _Run:
         while not self.ended:
             try:
                 self._step()
-            except NotFiniteError as error:
-                self.checkpoints.keep += 1  # those before may be sounder
-                self._save(error.step)  # the step was not taken: this is the last good state
-                raise
             except InputError:  # a row that cannot be used: mended or passed over, the run goes on from here
                 self._save(self.state.steps)
                 raise
@@ -177,6 +176,10 @@ class _Run:
             for note in self.data.notes:
                 self._note({"event": "note", "step": 0, "what": note})
             return
+        if restored.facts.get("run", self.digest) != self.digest:
+            hint = "take it away: the run goes on from the one before, or begins anew"
+            where = str(self.checkpoints.path(restored.step))
+            raise FolderError("the checkpoint is of another run", where=where, hint=hint)
         for told in restored.damaged:
             self._note({"event": "damaged", "step": restored.step, "checkpoint": told})
         self.state = RunState.restored(restored.facts)
@@ -261,7 +264,7 @@ class _Run:
         if not self.ranks.leads:
             return
         path = self.checkpoints.save(
-            done, self.model, self.optimiser, {**self.state.facts(), **surroundings(self.ranks)}
+            done, self.model, self.optimiser, {**self.state.facts(), **surroundings(self.ranks), "run": self.digest}
         )
         self._note({"event": "saved", "step": done, "checkpoint": path.name})
 
@@ -300,6 +303,16 @@ class _Run:
             self.checkpoints.load_weights(self.checkpoints.best, self.model)
         self.model.recipe = evaluation.tuned(self.model)
         self.state.evaluation = evaluation(self.model)
+
+    def keep_last_good(self, tokenizer: Tokenizer, failed: int) -> Path | None:
+        """The newest saved state that a step was taken from, as a model folder: what failed is the fault of the state
+        that it began with."""
+        restored = self.checkpoints.restore(self.model, self.optimiser, before=failed)
+        if restored is None:
+            return None
+        self.state = RunState.restored(restored.facts)
+        self.write_model(tokenizer, LAST_GOOD)
+        return self.folder / LAST_GOOD
 
     def write_model(self, tokenizer: Tokenizer, name: str) -> list[str]:
         """What `transformers` cannot express of it leaves."""

@@ -171,5 +171,5 @@ def check_frozen(corpus: FrozenCorpus, recipe: Recipe, tokenizer: Tokenizer, opt
 
 
 def objectives_frozen(recipe: Recipe) -> dict[str, Any]:
-    """By kind, as they are written down where samples are frozen."""
-    return {objective.kind: json.loads(objective.model_dump_json()) for objective in recipe.objectives}
+    """By kind, as they are written down where samples are frozen: what decides samples, and nothing of the model."""
+    return {one.kind: json.loads(one.model_dump_json(exclude=set(one.of_the_model))) for one in recipe.objectives}

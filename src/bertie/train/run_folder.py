@@ -6,6 +6,7 @@ config.toml says the options once more, in the words of the command line.
 """
 
 import fcntl
+import hashlib
 import json
 import shutil
 from collections.abc import Iterator, Mapping
@@ -15,16 +16,20 @@ from typing import Any
 
 from bertie.data.manifest import write_whole
 from bertie.errors import FolderError, SpecError
+from bertie.models.pretrained import PART
 from bertie.train.options import differences
 
 OPTIONS, CONFIG, SUMMARY = "options.json", "config.toml", "summary.json"
 MODEL, CHECKPOINTS, LOCK = "model", "checkpoints", "lock"
+LAST_GOOD = "last-good"  # a model from before a loss was no longer a number
 VERSION = 1
 
 
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Makes the folder where it is not there, and keeps every other run out of it."""
+    """Makes the folder where it is not there, and keeps every other run out. One of something else stays as it is."""
+    if folder.is_dir() and not (folder / OPTIONS).exists():
+        refuse_strange(folder)
     try:
         folder.mkdir(parents=True, exist_ok=True)
         lock = (folder / LOCK).open("ab")
@@ -50,11 +55,6 @@ def begin(folder: Path, options: Mapping[str, Any], config: str | None = None) -
 def _begin(folder: Path, options: Mapping[str, Any]) -> None:
     now = json.loads(json.dumps({"version": VERSION, **options}))
     if not (folder / OPTIONS).exists():
-        strange = sorted(path.name for path in folder.iterdir() if path.name != LOCK and not _is_part(path))
-        if strange:
-            raise FolderError(
-                f"is no run folder, and is not empty ({strange[0]})", where=str(folder), hint="name a new folder"
-            )
         write_whole(folder / OPTIONS, (json.dumps(now, indent=1, ensure_ascii=False) + "\n").encode())
         return
     if told := differences(read_object(folder / OPTIONS), now):
@@ -66,10 +66,23 @@ def _begin(folder: Path, options: Mapping[str, Any]) -> None:
         )
 
 
+def refuse_strange(folder: Path) -> None:
+    strange = sorted(path.name for path in folder.iterdir() if path.name != LOCK and not _is_part(path))
+    if strange:
+        what = f"is no run folder, and is not empty ({strange[0]})"
+        raise FolderError(what, where=str(folder), hint="name a new folder")
+
+
 def sweep(folder: Path) -> None:
-    """What a kill left behind while the model was written."""
-    for path in folder.glob(f".{MODEL}.*"):
-        shutil.rmtree(path)
+    """What a kill left behind while a model was written."""
+    for name in (MODEL, LAST_GOOD):
+        for path in (folder / name).glob(f"{PART}*"):
+            shutil.rmtree(path)
+
+
+def digest_of(resolved: Mapping[str, Any]) -> str:
+    """Of all that decides a run's bits."""
+    return hashlib.sha256(json.dumps(resolved, sort_keys=True).encode()).hexdigest()
 
 
 def is_finished(folder: Path) -> bool:
