@@ -131,7 +131,9 @@ def open_task(
     measured = open_labelled(wanted, dev, columns or {}) if dev else None
     if (looked := len(fitting_rows(learned))) < learned.rows.num_rows:
         say(f"labels are those of {looked:,} of {learned.rows.num_rows:,} rows, spread evenly")
-    return fit(wanted, learned, policy), learned, measured
+    fitted = fit(wanted, learned, policy)
+    say(fitted.summary())
+    return fitted, learned, measured
 
 
 def split_also(words: str) -> tuple[str, list[str], list[str]]:

@@ -45,7 +45,7 @@ def predict(
             typer.echo(json.dumps(answer, ensure_ascii=False))
         return
     labelled = open_labelled(chosen, input, column_names(column), targets=False)
-    examples = Examples(chosen, labelled, tokenizer, rows, "refuse")
+    examples = Examples(chosen, labelled, tokenizer, rows, "refuse", labelled=False)
     errors = []
     with (
         opened(output) as file,

@@ -7,6 +7,7 @@ from typing import Any
 from bertie.cli.app import console
 from bertie.cli.choices import check
 from bertie.data.rows import Rows, guess_columns, open_rows
+from bertie.data.rows.gathered_rows import gathered
 from bertie.errors import CapabilityError, SpecError
 from bertie.models.pretrained import Pretrained
 from bertie.nn.crf import CRFSpec
@@ -67,6 +68,8 @@ def open_labelled(
 ) -> Labelled:
     """What was guessed is told. Without `targets` rows need none."""
     rows = open_rows(paths)
+    if "candidates" in task.roles:
+        rows, named = gathered(rows, "candidates", task.roles["candidates"], named)
     for notice in rows.notices:
         say(notice)
     if strange := next((role for role in named if role not in task.roles), None):
@@ -92,6 +95,8 @@ def wants(task: Task, role: str, rows: Rows, named: Mapping[str, str], targets: 
     if role in task.targets:
         return targets
     if role in task.optional:
+        if role == "other" and getattr(task, "pair", None) is False:  # as in training
+            return False
         usual = {name.lower() for name in task.roles[role]}
         return any(column.lower() in usual for column in rows.columns)
     return True

@@ -15,6 +15,7 @@ from bertie.data.rows import RowError
 from bertie.errors import SpecError, TokenizerError
 from bertie.models.model import Model
 from bertie.models.pretrained import Pretrained
+from bertie.models.task_recipe import task_recipe
 from bertie.models.variant import with_recipe
 from bertie.spec import Spec
 from bertie.tasks.task import Task, Values
@@ -124,7 +125,7 @@ def task_model(pretrained: Pretrained, tasks: Sequence[Task], seed: int) -> Mode
     kinds = [task.kind for task in tasks]
     if twice := next((kind for kind in kinds if kinds.count(kind) > 1), None):
         raise SpecError(f"two tasks of the kind {twice} cannot share a model", hint="train them apart")
-    return with_recipe(pretrained.model, pretrained.recipe.replace(objectives=tuple(tasks)), seed)
+    return with_recipe(pretrained.model, task_recipe(pretrained.recipe, *tasks), seed)
 
 
 def check_length(pretrained: Pretrained, length: int) -> Tokenizer:

@@ -47,8 +47,18 @@ class Examples:
     """Numbered examples of one task. `seen` is told of every row when it is read for the first time."""
 
     def __init__(
-        self, task: Task, data: Labelled, tokenizer: Tokenizer, length: int, policy: Policy, seen: Seen | None = None
+        self,
+        task: Task,
+        data: Labelled,
+        tokenizer: Tokenizer,
+        length: int,
+        policy: Policy,
+        seen: Seen | None = None,
+        *,
+        labelled: bool = True,
     ):
+        """Where `labelled`, a row without gold cannot be used."""
+        self.labelled = labelled
         self.task, self.data, self.tokenizer, self.length, self.policy = task, data, tokenizer, length, policy
         self.faults = Faults()
         self.num_cut: dict[int, int] = {}  # tokens, by row
@@ -83,7 +93,10 @@ class Examples:
     def _read(self, number: int) -> Example:
         values, where = self.data.values(number)
         try:
-            return replace(self.task.read(values, self.tokenizer, self.length), values=values, where=where)
+            example = self.task.read(values, self.tokenizer, self.length)
+            if self.labelled and example.gold is None:
+                raise InputError(f"the {', '.join(self.task.targets) or 'label'} is missing")
+            return replace(example, values=values, where=where)
         except InputError as error:
             if isinstance(error, RowError):
                 raise
