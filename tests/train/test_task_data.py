@@ -82,8 +82,8 @@ def test_ranks_share_the_rows_of_a_step(tmp_path: Path, tokenizer: Tokenizer) ->
     examples = Examples(TASK, labelled(tmp_path / "r.jsonl", rows(10)), tokenizer, 16, "refuse")
     course = RowCourse(examples, 5, seed=3)
 
-    def tokens(**ranks: int) -> list[tuple[int, ...]]:
-        data = TaskData(course, examples, None, 64, **ranks)
+    def tokens(rank: int = 0, num_ranks: int = 1) -> list[tuple[int, ...]]:
+        data = TaskData(course, examples, None, 64, rank=rank, num_ranks=num_ranks)
         found = [row for micro in data.instances(data.beginning) for row in micro.ragged("tokens").rows()]
         return sorted(tuple(row.tolist()) for row in found)
 

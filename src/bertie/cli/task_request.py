@@ -1,6 +1,6 @@
 """The words of `finetune`, `evaluate` and `predict` enter; a task, rows and their columns leave."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ from bertie.tasks.tagging import Tagging
 from bertie.tasks.task import Task, Values
 from bertie.train.task_data import Labelled
 
-TASKS: dict[str, type[Task]] = {
+TASKS: dict[str, Callable[[], Task]] = {
     "classify": Classify,
     "aspects": Aspects,
     "pair": Pair,
@@ -57,8 +57,8 @@ def new_task(name: str, given: Mapping[str, Any]) -> Task:
             return Aspects(aspects=dict.fromkeys(given["aspect"], ()))
         case "answer":
             fields = {"stride": given.get("stride"), "longest": given.get("longest_answer")}
-            language = "chinese" if given.get("chinese") else "english"
-            return Answering(language=language).replace(**{name: value for name, value in fields.items() if value})
+            answering = Answering(language="chinese") if given.get("chinese") else Answering()
+            return answering.replace(**{name: value for name, value in fields.items() if value})
         case _:
             return TASKS[name]()
 
@@ -127,7 +127,7 @@ def column_names(words: Sequence[str]) -> dict[str, str]:
 
 def task_of(pretrained: Pretrained, where: str, name: str | None = None) -> Task:
     """The task that a folder was trained for, or the named one of several."""
-    tasks = {one.kind: one for one in pretrained.recipe.objectives if isinstance(one, Task)}
+    tasks: dict[str, Task] = {one.kind: one for one in pretrained.recipe.objectives if isinstance(one, Task)}
     if not tasks:
         raise CapabilityError("was not trained for a task", where=where, hint="train it with bertie finetune")
     if name is not None:

@@ -108,7 +108,7 @@ class Job:
         """`task` is fitted. Rows to be measured on are read now, and some of the others."""
         card = DataCard(task, length, train.rows.num_rows, dev.rows.num_rows if dev else 0)
         learned = Examples(task, train, tokenizer, length, policy, card.train.seen)
-        measured = dev and Examples(task, dev, tokenizer, length, policy, card.dev.seen)
+        measured = None if dev is None else Examples(task, dev, tokenizer, length, policy, card.dev.seen)
         card.train.sample(learned.example)
         if measured is not None:
             measured.all()

@@ -18,7 +18,8 @@ from bertie.text.tokenizer import Tokenizer
 
 def sample_shape(recipe: Recipe, length: int) -> SampleShape:
     """The one shape of sample that all objectives of a recipe eat, with rows of this length."""
-    shapes = {objective.samples.to_json(): objective.samples for objective in recipe.objectives}
+    wanted = [objective.samples for objective in recipe.objectives]
+    shapes = {shape.to_json(): shape for shape in wanted if shape is not None}  # tasks bring rows of their own
     if not shapes:
         raise SpecError("the model has no objective to be trained by", hint="choose a recipe that has one")
     if len(shapes) > 1:
