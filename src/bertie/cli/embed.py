@@ -10,6 +10,7 @@ import typer
 from rich.progress import BarColumn, Progress, TaskID, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
 from bertie.cli.app import console
+from bertie.models.embedding import RAW_VECTORS
 from bertie.search.bulk import EmbedInterrupted, EmbedProgress, EmbedReport, embed_file
 from bertie.search.vector_files import VectorFile
 from bertie.text.files import TextSource
@@ -27,6 +28,7 @@ def embed(
         None, help="last, sum4, concat4, or a layer's number; the folder's own if not given."
     ),
     normalize: bool | None = typer.Option(None, help="Vectors of length 1 or not; as the folder says when not given."),
+    size: int | None = typer.Option(None, min=1, help="Keep the first so many numbers of a vector; all by default."),
     max_length: int | None = typer.Option(None, min=1, help="Tokens of a text at most; the rest is cut and counted."),
     batch_tokens: int | None = typer.Option(None, min=1, help="Tokens that are computed at once."),
     field: str | None = typer.Option(None, help="The JSON field or the column of the texts; 'text' when not given."),
@@ -50,10 +52,13 @@ def embed(
         "pooling": pooling,
         "layers": int(layers) if layers and layers.removeprefix("-").isdecimal() else layers,
         "normalize": normalize,
+        "size": size,
         "max_length": max_length,
         "batch_tokens": batch_tokens,
     }
     given: dict[str, Any] = {name: value for name, value in chosen.items() if value is not None}
+    if model.makes_raw_vectors:
+        console.print(RAW_VECTORS, style="yellow", markup=False, highlight=False, soft_wrap=True)
     bar = EmbedBar()
     try:
         with bar.progress:

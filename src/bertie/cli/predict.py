@@ -9,6 +9,7 @@ from typing import TextIO
 
 import typer
 
+from bertie.cli.noise_request import table_of, tell_replaced
 from bertie.cli.task_request import column_names, length_of, open_labelled, say, task_of, values_on_the_line
 from bertie.errors import FolderError, InputError, SpecError
 from bertie.models.answering_rows import READ_AHEAD, answers_of
@@ -39,7 +40,10 @@ def predict(
     rows = length_of(pretrained, length)
     tokenizer = check_length(pretrained, rows)
     if texts:
-        example = chosen.read(values_on_the_line(chosen, texts), tokenizer, rows)
+        values = values_on_the_line(chosen, texts)
+        if replaced := table_of(tokenizer).count(values):
+            say(f"{replaced:,} words are put right by the table")
+        example = chosen.read(values, tokenizer, rows)
         tell_cuts(int(example.num_cut > 0), example.num_cut, rows)
         for _, answer in answers_of(pretrained.model, chosen, iter([example])):
             typer.echo(json.dumps(answer, ensure_ascii=False))
@@ -57,6 +61,7 @@ def predict(
             print(json.dumps(answer, ensure_ascii=False), file=file)
             advance(1)
     tell_cuts(len(examples.num_cut), sum(examples.num_cut.values()), rows)
+    tell_replaced(tokenizer, chosen, labelled)
     if errors:
         say(f"{len(errors):,} of {examples.num_samples:,} rows could not be answered; the first: {errors[0]}")
 

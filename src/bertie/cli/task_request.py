@@ -14,7 +14,10 @@ from bertie.nn.crf import CRFSpec
 from bertie.tasks.answering import Answering
 from bertie.tasks.choosing import Choice, Rank
 from bertie.tasks.classification import Aspects, Classify, MultiLabel, Pair
+from bertie.tasks.siamese import Siamese
+from bertie.tasks.siamese_rows import WAYS
 from bertie.tasks.similarity import Similarity
+from bertie.tasks.spacing import Spacing
 from bertie.tasks.tagging import Tagging
 from bertie.tasks.task import Task, Values
 from bertie.train.task_data import Labelled
@@ -25,6 +28,7 @@ TASKS: dict[str, Callable[[], Task]] = {
     "pair": Pair,
     "similarity": Similarity,
     "tag": Tagging,
+    "spaces": Spacing,
     "answer": Answering,
     "choice": Choice,
     "rank": Rank,
@@ -36,6 +40,9 @@ BELONGS = {  # options that say something of one task alone
     "chinese": "answer",
     "stride": "answer",
     "longest_answer": "answer",
+    "siamese": "similarity",
+    "loss": "similarity",
+    "sizes": "similarity",
 }
 TASK_LENGTHS = {"answer": 384}  # tokens of a row where it is not said; a passage needs more than a sentence
 LENGTH = 128
@@ -49,6 +56,8 @@ def new_task(name: str, given: Mapping[str, Any]) -> Task:
     match name:
         case "classify" if given.get("multi"):
             return MultiLabel()
+        case "similarity":
+            return siamese_of(given) if given.get("siamese") else similarity_of(given)
         case "tag":
             return Tagging(crf=CRFSpec() if given.get("crf") else None)
         case "aspects":
@@ -63,11 +72,27 @@ def new_task(name: str, given: Mapping[str, Any]) -> Task:
             return TASKS[name]()
 
 
+def siamese_of(given: Mapping[str, Any]) -> Siamese:
+    """--siamese, --loss and --sizes"""
+    if given.get("loss"):
+        check("loss", given["loss"], WAYS)
+    sizes = [word.strip() for word in (given.get("sizes") or "").split(",") if word.strip()]
+    if not all(size.isdecimal() for size in sizes):
+        raise SpecError(f"--sizes {given['sizes']!r} are no sizes", hint="like --sizes 256,128,64")
+    return Siamese.parse({"criterion": given.get("loss"), "sizes": list(map(int, sizes))}, where="bertie finetune")
+
+
+def similarity_of(given: Mapping[str, Any]) -> Similarity:
+    if idle := next((option for option in ("loss", "sizes") if given.get(option)), None):
+        raise SpecError(f"--{idle} says nothing without --siamese", hint=f"give --siamese, or leave out --{idle}")
+    return Similarity()
+
+
 def open_labelled(
     task: Task, paths: Sequence[str | Path], named: Mapping[str, str], *, targets: bool = True
 ) -> Labelled:
     """What was guessed is told. Without `targets` rows need none."""
-    rows = open_rows(paths)
+    rows = open_rows(paths, "lines" if isinstance(task, Spacing) and all(map(is_plain, paths)) else None)
     if "candidates" in task.roles:
         rows, named = gathered(rows, "candidates", task.roles["candidates"], named)
     for notice in rows.notices:
@@ -89,16 +114,21 @@ def open_labelled(
     return Labelled(rows, columns)
 
 
+def is_plain(path: str | Path) -> bool:
+    """A file of running text, by its name."""
+    return Path(path).name.lower().removesuffix(".gz").removesuffix(".zst").endswith(".txt")
+
+
 def wants(task: Task, role: str, rows: Rows, named: Mapping[str, str], targets: bool) -> bool:
     if role in named:
         return True
-    if role in task.targets:
-        return targets
+    if role in task.targets and not targets:
+        return False
     if role in task.optional:
         if role == "other" and getattr(task, "pair", None) is False:  # as in training
             return False
         usual = {name.lower() for name in task.roles[role]}
-        return any(column.lower() in usual for column in rows.columns)
+        return any(column.lower() in usual for column in rows.columns if column not in named.values())
     return True
 
 
