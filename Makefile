@@ -28,8 +28,8 @@ $(STAMP): pyproject.toml constraints.txt
 	@touch $@
 
 .PHONY: quickstart
-quickstart: $(STAMP)  ## install into .venv, then do a first job from end to end
-	$(PYTHON) examples/quickstart.py
+quickstart: $(STAMP)  ## install into .venv, then do a first job from end to end; run again, it goes on
+	$(ENV)/bin/bertie quickstart
 
 .PHONY: check
 check: $(STAMP)  ## lint, format and types

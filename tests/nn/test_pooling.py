@@ -108,8 +108,9 @@ def test_a_projection_stands_between_pooling_and_normalisation(
     activation: Activation, function: Callable[[torch.Tensor], torch.Tensor]
 ) -> None:
     states, layers = layers_of([2, 3])
-    projection = Projection(torch.randn(5, 6), torch.randn(5), activation)
-    expected = function(Pooling()(states, layers) @ projection.weight.T + projection.bias)
+    bias = torch.randn(5)
+    projection = Projection(torch.randn(5, 6), bias, activation)
+    expected = function(Pooling()(states, layers) @ projection.weight.T + bias)
     torch.testing.assert_close(Pooling()(states, layers, projection), expected)
     cut = Pooling(size=3, normalize=True)(states, layers, projection)
     torch.testing.assert_close(cut, expected[:, :3] / expected[:, :3].norm(dim=-1, keepdim=True))

@@ -32,6 +32,8 @@ def test_a_document_has_all_of_a_module(made: Make) -> None:
         {"name": "csv", "text": "csv reader: Reads.\nMore.\ncsv writer: Writes."},
         {"name": "re", "text": "re match: Matches."},
     ]
+    own = [made(f"a.txt:{number}", "First.", "Then.", kind="text") for number in range(2)]
+    assert [row["name"] for row in documents(own)] == ["a.txt:0", "a.txt:1"]
 
 
 def test_what_is_held_out_is_not_learned(made: Make) -> None:

@@ -1,6 +1,5 @@
 """Stages one after another, with commands that only leave what they would leave."""
 
-import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -14,6 +13,10 @@ from bertie.quickstart.running import read_times, run_stages
 from bertie.quickstart.stages import STAGES
 
 PARAGRAPH = "Here is text {number} of {name}. It has a second sentence, and it is long enough.\n\n"
+
+
+def started(folder: Path, **wishes: object) -> tuple[Place, Plan]:
+    return Place(folder), Place(folder).begin(wishes)
 
 
 class KilledError(Exception):
@@ -62,7 +65,7 @@ ALL = ["vocab train", "corpus build", "pretrain", "finetune classify", "finetune
 def test_every_stage_is_told_with_its_command_and_done_once(
     tmp_path: Path, texts: tuple[str, ...], run: Callable[[Sequence[str]], None], commands: list[list[str]]
 ) -> None:
-    place, plan, said = Place(tmp_path / "out"), Plan(texts=texts), list[str]()
+    (place, plan), said = started(tmp_path / "out", texts=texts), list[str]()
     run_stages(place, plan, run, said.append)
     assert verbs(commands) == ALL
     told = "\n".join(said)
@@ -84,7 +87,7 @@ def test_killed_in_any_command_it_goes_on_there_with_the_same_words(
     run: Callable[[Sequence[str]], None],
     commands: list[list[str]],
 ) -> None:
-    place, plan, killed = Place(tmp_path / "out"), Plan(texts=texts), list[list[str]]()
+    (place, plan), killed = started(tmp_path / "out", texts=texts), list[list[str]]()
 
     def fail(words: Sequence[str]) -> None:
         if verbs([list(words)]) == [failing]:
@@ -103,7 +106,7 @@ def test_killed_in_any_command_it_goes_on_there_with_the_same_words(
 def test_real_weights_need_no_vocabulary_and_no_pretraining(
     tmp_path: Path, texts: tuple[str, ...], run: Callable[[Sequence[str]], None], commands: list[list[str]]
 ) -> None:
-    run_stages(Place(tmp_path / "out"), Plan(texts=texts, base="my-model"), run, lambda told: None)
+    run_stages(*started(tmp_path / "out", texts=texts, base="my-model"), run, lambda told: None)
     assert verbs(commands) == ["finetune classify", "finetune similarity", "embed"]
     assert commands[0][commands[0].index("--base") + 1] == "my-model"
 
@@ -112,7 +115,7 @@ def test_one_file_has_no_classifier(
     tmp_path: Path, texts: tuple[str, ...], run: Callable[[Sequence[str]], None], commands: list[list[str]]
 ) -> None:
     said: list[str] = []
-    run_stages(Place(tmp_path / "out"), Plan(texts=texts[:1]), run, said.append)
+    run_stages(*started(tmp_path / "out", texts=texts[:1]), run, said.append)
     assert "finetune classify" not in verbs(commands)
     assert any("nothing to tell apart" in told for told in said)
 
@@ -120,21 +123,20 @@ def test_one_file_has_no_classifier(
 def test_it_ends_after_the_stage_that_was_named(
     tmp_path: Path, texts: tuple[str, ...], run: Callable[[Sequence[str]], None], commands: list[list[str]]
 ) -> None:
-    run_stages(Place(tmp_path / "out"), Plan(texts=texts), run, lambda told: None, until="corpus")
+    run_stages(*started(tmp_path / "out", texts=texts), run, lambda told: None, until="corpus")
     assert verbs(commands) == ["vocab train", "corpus build"]
 
 
 def test_rows_are_as_many_as_there_is_time_for(
     tmp_path: Path, texts: tuple[str, ...], run: Callable[[Sequence[str]], None], commands: list[list[str]]
 ) -> None:
-    short, long = Place(tmp_path / "short"), Place(tmp_path / "long")
+    short, plan = started(tmp_path / "short", texts=texts, minutes=0.25)
     said: list[str] = []
-    run_stages(short, Plan(texts=texts, minutes=0.25), run, said.append)
+    run_stages(short, plan, run, said.append)
     # 0.25 minutes at ten texts a second, of which a third is the encoder's, and a pair has two.
     assert len(read_rows(short.rows("pairs", "train"))) == round(0.25 * 60 * 10 * stages_file.ENCODER) // 2
     assert any("as many as there is time for" in told for told in said)
     commands.clear()
-    run_stages(long, Plan(texts=texts, minutes=1000), run, lambda told: None)
+    run_stages(*started(tmp_path / "long", texts=texts, minutes=1000), run, lambda told: None)
     similarity = next(words for words in commands if "--siamese" in words)
     assert float(similarity[similarity.index("--epochs") + 1]) == stages_file.MOST_EPOCHS
-    assert json.loads((long / "quickstart.json").read_text())["minutes"] == 1000

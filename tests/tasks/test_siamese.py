@@ -27,9 +27,11 @@ LABELLED = rows(
 PAIRS = rows(
     ("text", "other"), ("who barks?", "the dog barks"), ("who purrs?", "the cat"), ("where is ann?", "ann is in paris")
 )
-TRIPLETS = [{**row, "negative": wrong} for row, wrong in zip(PAIRS, ("a film", "bob", "good food"), strict=True)]
-TEXTS = [{"text": row["text"]} for row in PAIRS]
-KINDS = {"cosine": SCORED, "softmax": LABELLED, "ranking": PAIRS, "simcse": TEXTS}
+TRIPLETS: list[Values] = [
+    {**row, "negative": wrong} for row, wrong in zip(PAIRS, ("a film", "bob", "good food"), strict=True)
+]
+TEXTS: list[Values] = [{"text": row["text"]} for row in PAIRS]
+KINDS: dict[Criterion, list[Values]] = {"cosine": SCORED, "softmax": LABELLED, "ranking": PAIRS, "simcse": TEXTS}
 WAYS: list[tuple[Criterion, list[Values]]] = [
     ("cosine", SCORED),
     ("cosent", SCORED),
@@ -97,7 +99,7 @@ def test_rows_that_teach_nothing_are_refused(task: Siamese, given: list[Values],
     [("cosine", PAIRS[0]), ("softmax", PAIRS[0]), ("ranking", TEXTS[0]), ("triplet", PAIRS[0])],
 )
 def test_a_row_without_what_is_learned_has_no_gold(criterion: Criterion, row: Values) -> None:
-    whole = {"cosine": SCORED, "softmax": LABELLED, "ranking": PAIRS, "triplet": TRIPLETS}[criterion]
+    whole = {**KINDS, "triplet": TRIPLETS}[criterion]
     assert read(Siamese(criterion=criterion).fitted(whole), row).gold is None
 
 

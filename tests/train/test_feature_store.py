@@ -297,6 +297,7 @@ def test_a_stopped_run_goes_on_to_the_same_bits_without_the_encoder_in_its_check
     assert ends[0] == ends[1]
 
 
+@pytest.mark.filterwarnings("ignore:this model never learned")
 def test_the_folder_is_one_whole_model(base: Pretrained, files: tuple[Path, Path], tmp_path: Path) -> None:
     top = FeatureTopSpec(layers="concat4", lstm=LSTMLayersSpec(width=10))
     job = job_of(base, files, "tag")

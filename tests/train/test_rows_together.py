@@ -94,7 +94,7 @@ def test_the_second_pass_has_the_dropout_of_the_first(recipe: Callable[..., Reci
     with torch.no_grad():
         for name, parameter in model.named_parameters():
             if name in found:
-                parameter -= step * found[name]
+                parameter.sub_(step * found[name])
     assert told()[0] == pytest.approx(before - 1e-3, abs=2e-4)
 
 

@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import typer
 from rich.console import Console
@@ -10,9 +11,8 @@ from rich.console import Console
 from bertie.cli.app import build_command, console
 from bertie.cli.choices import check
 from bertie.data.manifest import write_whole
-from bertie.errors import SpecError
 from bertie.quickstart.finding import Finder
-from bertie.quickstart.plan import Place, Plan
+from bertie.quickstart.plan import Place
 from bertie.quickstart.results import open_finder, results
 from bertie.quickstart.results_page import answer_table, next_commands, question_table, results_page, score_table
 from bertie.quickstart.running import run_stages
@@ -24,11 +24,11 @@ SHOWN = 5  # answers to a question
 
 def quickstart(
     out: Path = typer.Option(Path("quickstart"), help="The folder; an unfinished quickstart in it goes on."),
-    minutes: float = typer.Option(9.0, min=0.01, help="About how long all of it takes."),
+    minutes: float | None = typer.Option(None, min=0.01, help="About how long all of it takes; 9 by default."),
     text: list[str] = typer.Option(
         [], help="Your texts instead of Python's documentation; may be given several times."
     ),
-    lang: str = typer.Option("en", help="The language of --text: en, zh, ..."),
+    lang: str | None = typer.Option(None, help="The language of --text: en, zh, ...; en by default."),
     base: str | None = typer.Option(None, help="A model folder to begin with, instead of training one from nothing."),
     ask: list[str] = typer.Option([], help="A question to answer at the end; may be given several times."),
     until: str | None = typer.Option(None, help=f"The last stage to run: {', '.join(STAGES)}."),
@@ -40,18 +40,8 @@ def quickstart(
     """
     if until is not None:
         check("stage", until, STAGES)
-    if lang != "en" and not text:
-        raise SpecError(
-            "the documentation of Python is English", hint="give your own texts with --text, or leave --lang"
-        )
-    # As absolute paths, so that the folder goes on from anywhere.
-    plan = Plan(
-        minutes=minutes,
-        texts=tuple(absolute(name) for name in text),
-        language=check_language(lang),
-        base=base and absolute(base),
-    )
     place = Place(out)
+    plan = place.begin(wishes_of(minutes, text, lang, base))
     run_stages(place, plan, run, say, until)
     if until is not None:
         return
@@ -66,6 +56,17 @@ def quickstart(
         say(f"All of it is in {place.page}. To try next:\n  " + "\n  ".join(next_commands(place, plan)))
     for question in ask or asked_in_terminal():
         answer(question, finder, screen)
+
+
+def wishes_of(minutes: float | None, texts: Sequence[str], language: str | None, base: str | None) -> dict[str, Any]:
+    """Paths are absolute, so that the folder goes on from anywhere."""
+    wishes = {
+        "minutes": minutes,
+        "texts": tuple(map(absolute, texts)) or None,
+        "language": language and check_language(language),
+        "base": base and absolute(base),
+    }
+    return {name: value for name, value in wishes.items() if value is not None}
 
 
 def run(words: Sequence[str]) -> None:

@@ -123,7 +123,7 @@ def learned_whole(model: Model, entries: Mapping[str, Entry]) -> tuple[dict[str,
         if (entry := entries.get(ours)) is None:
             apart[ours] = parameter
         else:
-            saved |= dict(zip(entry.theirs, entry.split(parameter), strict=True))
+            saved |= {name: part.clone() for name, part in zip(entry.theirs, entry.split(parameter), strict=True)}
     return saved, apart
 
 

@@ -76,7 +76,7 @@ class Encoder(nn.Module):
         keep_attention: bool = False,
         wanted: Tensor | None = None,
     ) -> Encoded:
-        """`wanted` [R]: the places, flat, rising and each once, of all tokens whose last states anybody will look at."""
+        """`wanted` [R]: the places, flat, rising, each once, of all tokens whose last states anybody will look at."""
         tokens = batch.ragged("tokens")
         if self.top is not None and FEATURES in batch:
             return Encoded(placed(self.top(batch.ragged(FEATURES)), tokens, wanted))

@@ -26,9 +26,9 @@ MOST_IN_GROUP = 300  # entries to search in, the names with the fewest parts fir
 
 
 def documents(entries: Iterable[Entry]) -> Iterator[Row]:
-    """One for each module or file: an encoder may learn what stands beside what."""
-    for source, members in groupby(entries, key=lambda entry: entry.source):
-        yield {"name": source, "text": "\n".join(named(entry) for entry in members)}
+    """One for each module, so that an encoder may learn what stands beside what; of a user's texts each is one."""
+    for name, members in groupby(entries, key=lambda entry: entry.name if entry.kind == "text" else entry.source):
+        yield {"name": name, "text": "\n".join(named(entry) for entry in members)}
 
 
 def named(entry: Entry) -> str:

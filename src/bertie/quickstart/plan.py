@@ -1,10 +1,11 @@
 """What a quickstart was asked for, and where its parts lie. A folder enters; what is in it has a name here."""
 
-import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from bertie.data.manifest import write_whole
 from bertie.errors import FolderError, SpecError
@@ -20,6 +21,12 @@ class Plan(Spec):
     texts: tuple[str, ...] = ()  # a user's own files; none: the documentation of this Python
     language: str = "en"
     base: str | None = None  # a model folder; None: a model is trained from nothing
+
+    @model_validator(mode="after")
+    def _speaks_english(self) -> "Plan":
+        if self.language != "en" and not self.texts:
+            raise ValueError("the documentation of Python is English: give your own texts with --text")
+        return self
 
     @property
     def is_documentation(self) -> bool:
@@ -82,19 +89,18 @@ class Place:
     def rows(self, what: str, part: str) -> Path:
         return self / f"{what}-{part}.jsonl"
 
-    def begin(self, plan: Plan) -> None:
-        """Makes the folder, or finds that it was begun with the same plan."""
+    def begin(self, wishes: Mapping[str, Any]) -> Plan:
+        """The plan of the folder, which is made where it is missing. What is not wished for is as the folder has it."""
         file = self / "quickstart.json"
         if not file.exists():
             if self.folder.exists() and (not self.folder.is_dir() or any(self.folder.iterdir())):
                 raise FolderError("is there, but is no quickstart's", where=str(self.folder), hint="name a new folder")
+            plan = Plan.parse(dict(wishes), where="bertie quickstart")
             self.folder.mkdir(parents=True, exist_ok=True)
             write_whole(file, plan.to_json().encode())
-            return
-        try:
-            before = json.loads(file.read_bytes())
-        except ValueError as error:
-            raise FolderError(f"cannot be read ({error})", where=str(file), hint="name a new folder") from None
-        if told := differences(before, json.loads(plan.to_json())):
+            return plan
+        plan = Plan.from_json(file.read_text("utf-8"), where=str(file))
+        if told := differences(plan.model_dump(), plan.replace(**wishes).model_dump()):
             what = f"the quickstart was begun otherwise: {'; '.join(told)}"
             raise SpecError(what, where=str(self.folder), hint="ask for the same, or name a new folder with --out")
+        return plan

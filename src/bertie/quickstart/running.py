@@ -14,7 +14,6 @@ Run = Callable[[Sequence[str]], None]  # a command of bertie, in words
 
 def run_stages(place: Place, plan: Plan, run: Run, say: Say, until: str | None = None) -> None:
     """What is over is passed by. `until` names the last stage to run."""
-    place.begin(plan)
     known = stages(place, plan)
     for number, stage in enumerate(known, 1):
         say(f"\nStage {number} of {len(known)}, {stage.name}. {stage.does}")

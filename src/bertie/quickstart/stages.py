@@ -149,7 +149,9 @@ class _Work:
                 found = gather(files, advance)
             entries = found.entries
             left_out = ", ".join(f"{count:,} {what}" for what, count in found.counts.items() if count)
-            say(f"{len(entries):,} texts of {found.num_groups:,} packages in {len(files):,} files; left out: {left_out}")
+            say(
+                f"{len(entries):,} texts of {found.num_groups:,} packages in {len(files):,} files; left out: {left_out}"
+            )
         else:
             notices: list[str] = []
             entries = own_entries(self.plan.texts, self.plan.language, notices)

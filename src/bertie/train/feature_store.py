@@ -124,9 +124,15 @@ class FeatureStore:
             os.fsync(file.fileno())
             part.replace(path)
         sync_folder(self.folder)
-        facts = {"features": self.top.layers, "rows": index.num_rows, "tokens": index.num_tokens, "bytes": size}
-        facts |= {"of": examples.data.rows.name, "vectors": [index.num_vectors, self.width]}
-        facts["seconds"] = round(time.monotonic() - begun, 3)
+        facts = {
+            "of": examples.data.rows.name,
+            "features": self.top.layers,
+            "rows": index.num_rows,
+            "tokens": index.num_tokens,
+            "vectors": [index.num_vectors, self.width],
+            "bytes": size,
+            "seconds": round(time.monotonic() - begun, 3),
+        }
         write_whole(path.with_suffix(".json"), (json.dumps(facts, indent=1) + "\n").encode())
 
     def _lock(self, file: BinaryIO) -> None:
