@@ -45,7 +45,7 @@ class Finder:
         self.model, self.entries = model, entries
         self.vectors = unit(vectors)
         # Files of a user's are few: what is sought in them is a text.
-        self.keys = [entry.name if entry.kind == "text" else entry.group for entry in entries]
+        self.keys = [number if entry.kind == "text" else entry.group for number, entry in enumerate(entries)]
 
     def by_meaning(self, question: str, top: int = TOP) -> list[Found]:
         vector = unit(self.model.encode_report([question], max_length=LENGTH, progress=False).vectors)[0]
@@ -63,7 +63,7 @@ class Finder:
         return BM25Index([searched(entry) for entry in self.entries])
 
     def _best(self, scores: np.ndarray, top: int) -> list[Found]:
-        best: dict[str, Found] = {}
+        best: dict[int | str, Found] = {}
         for number in np.argsort(-scores, kind="stable"):
             best.setdefault(self.keys[number], Found(self.entries[number], float(scores[number])))
             if len(best) == top:

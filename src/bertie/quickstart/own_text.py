@@ -1,5 +1,6 @@
 """A user's own texts: files enter, entries leave. A document is an entry; its first sentence is the summary."""
 
+import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -26,11 +27,14 @@ def own_entries(files: Sequence[str], language: str, notices: list[str]) -> list
 
 
 def _read(files: Sequence[str], options: DocumentOptions, language: str, notices: list[str]) -> Iterator[Entry]:
-    for part in slices(files, options, notices=notices):
-        for document in part.read():
-            paragraphs = [line.strip() for line in document.text.splitlines() if line.strip()]
-            if paragraphs:
-                first, *others = split_sentences(paragraphs[0], language)
-                rest = "\n".join([part for part in ("".join(others).strip(), *paragraphs[1:]) if part])
-                file = document.where.rpartition(":")[0]
-                yield Entry(document.name, Path(file).name, file, "text", first.strip(), rest)
+    documents = [document for part in slices(files, options, notices=notices) for document in part.read()]
+    sources = [document.where.rpartition(":")[0] for document in documents]
+    above = os.path.commonpath([Path(source).parent for source in sources]) if sources else ""
+    for document, source in zip(documents, sources, strict=True):
+        paragraphs = [line.strip() for line in document.text.splitlines() if line.strip()]
+        if paragraphs:
+            first, *others = split_sentences(paragraphs[0], language)
+            rest = "\n".join(part for part in ("".join(others).strip(), *paragraphs[1:]) if part)
+            titled = document.name != document.where
+            name = document.name if titled else os.path.relpath(document.where, above)
+            yield Entry(name, os.path.relpath(source, above), source, "text", first.strip(), rest)
