@@ -177,7 +177,8 @@ class _Run:
         here = surroundings(self.ranks)
         if restored is None:
             self._note({"event": "start", "step": 0, **here})
-            for note in self._notes():
+            told = self.learning.told(self.model)
+            for note in (*self.data.notes, *([] if told is None else [told])):
                 self._note({"event": "note", "step": 0, "what": note})
             return
         if restored.facts.get("run", self.digest) != self.digest:
@@ -298,7 +299,7 @@ class _Run:
             return
         if self.data.evaluation is not None and self.data.evaluation.keeps_best:
             self._take_best(self.data.evaluation)
-        notes = [*self._notes(), *self.write_model(tokenizer, MODEL)]
+        notes = [*self.data.notes, *self.write_model(tokenizer, MODEL)]
         learned, whole = self.learning.count(self.model, max(0, self.state.steps - 1))
         facts = {"seconds": self.state.done.seconds, "weights": {"learned": learned, "all": whole}, "notes": notes}
         write_summary(self.folder, {**self._figures(), **facts})
@@ -332,11 +333,6 @@ class _Run:
         if is_adapted(self.model):
             notes += write_adapter(self.folder / name / ADAPTER, self.model, card)
         return notes
-
-    def _notes(self) -> list[str]:
-        """What is told before the first step, and in the summary."""
-        told = self.learning.told(self.model)
-        return [*self.data.notes, *([] if told is None else [told])]
 
     def _figures(self) -> Record:
         state = self.state
