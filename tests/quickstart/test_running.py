@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from bertie.quickstart import pace
 from bertie.quickstart import stages as stages_file
 from bertie.quickstart.learning_rows import read_rows
 from bertie.quickstart.pace import Pace
@@ -12,6 +13,7 @@ from bertie.quickstart.plan import Place, Plan
 from bertie.quickstart.running import read_times, run_stages
 from bertie.quickstart.stages import STAGES
 
+TEXTS_PER_SECOND = 5.0
 PARAGRAPH = "Here is text {number} of {name}. It has a second sentence, and it is long enough.\n\n"
 
 
@@ -32,7 +34,8 @@ def texts(tmp_path: Path) -> tuple[str, ...]:
 
 @pytest.fixture(autouse=True)
 def no_measuring(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stages_file, "read_pace", lambda *about: Pace(texts_per_second=10.0))
+    monkeypatch.setattr(pace, "LEAST", 1)
+    monkeypatch.setattr(stages_file, "read_pace", lambda *about: Pace(TEXTS_PER_SECOND))
 
 
 @pytest.fixture
@@ -130,11 +133,10 @@ def test_it_ends_after_the_stage_that_was_named(
 def test_rows_are_as_many_as_there_is_time_for(
     tmp_path: Path, texts: tuple[str, ...], run: Callable[[Sequence[str]], None], commands: list[list[str]]
 ) -> None:
-    short, plan = started(tmp_path / "short", texts=texts, minutes=0.25)
+    short, plan = started(tmp_path / "short", texts=texts, minutes=1.0)
     said: list[str] = []
     run_stages(short, plan, run, said.append)
-    # 0.25 minutes at ten texts a second, of which a third is the encoder's, and a pair has two.
-    assert len(read_rows(short.rows("pairs", "train"))) == round(0.25 * 60 * 10 * stages_file.ENCODER) // 2
+    assert len(read_rows(short.rows("pairs", "train"))) == round(60 * TEXTS_PER_SECOND * stages_file.ENCODER) // 2
     assert any("as many as there is time for" in told for told in said)
     commands.clear()
     run_stages(*started(tmp_path / "long", texts=texts, minutes=1000), run, lambda told: None)
