@@ -17,10 +17,10 @@ SEEDS = (0, 1, 2, 3, 4)
 EQUAL = ("--warmup", "0", "--weight-decay", "0")  # as the Trainer does where nothing is said
 SST2 = replace(task_cells.SST2, epochs=1, minutes=0.8, flags=EQUAL)
 CONLL = replace(task_cells.CONLL, epochs=2, minutes=1.5, flags=EQUAL)
-STSB = Exercise("stsb", "STS-B", "similarity", "similarity", 5749, 1, 1.0, flags=EQUAL)
-MRPC = Exercise("mrpc", "MRPC", "pair", "classify", 4076, 1, 1.0, flags=EQUAL)
-SQUAD = Exercise("squad", "SQuAD", "answer", "answer", 4000, 1, 8.0, length=384, flags=EQUAL, num_test=1000)
-EXERCISES = {SST2: SEEDS, CONLL: SEEDS, STSB: SEEDS, MRPC: SEEDS, SQUAD: SEEDS[:1]}
+STSB = Exercise("stsb", "STS-B", "similarity", "similarity", 3000, 1, 1.0, flags=EQUAL)
+MRPC = Exercise("mrpc", "MRPC", "pair", "classify", 2500, 1, 1.0, flags=EQUAL)
+SQUAD = Exercise("squad", "SQuAD", "answer", "answer", 2000, 1, 5.0, length=256, flags=EQUAL, num_test=500)
+EXERCISES = {SQUAD: SEEDS[:1], SST2: SEEDS, CONLL: SEEDS, STSB: SEEDS, MRPC: SEEDS}
 
 
 def cells(setting: Setting) -> Sequence[Cell]:
