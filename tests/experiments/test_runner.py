@@ -85,7 +85,8 @@ def test_several_at_once_and_what_they_need_first(store: Store, make_cell: Make,
 def test_jobs_share_the_cores(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "cpu_count", lambda: 4)
     write = "import os, pathlib, sys; pathlib.Path(sys.argv[1]).write_text(os.environ['OMP_NUM_THREADS'])"
-    cell = Cell("threads", [("{python}", "-c", write, "{folder}")], lambda file: {"figures": {"told": file.read_text()}})
+    command = ("{python}", "-c", write, "{folder}")
+    cell = Cell("threads", [command], lambda file: {"figures": {"told": file.read_text()}})
     outcome = Runner(store, Path, print, jobs=2).run([cell])
     assert outcome.results[cell.digest]["figures"] == {"told": "2"}
 

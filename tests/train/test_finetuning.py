@@ -14,14 +14,15 @@ from bertie.data.rows import RowError, open_rows
 from bertie.errors import InputError, SpecError, TokenizerError
 from bertie.models.model import Model
 from bertie.models.pretrained import Pretrained
-from bertie.models.recipe import Recipe
+from bertie.models.recipe import Recipe, Size
+from bertie.models.recipes import xlnet
 from bertie.tasks.classification import Aspects, Classify, MultiLabel
 from bertie.text.tokenizer import Tokenizer
 from bertie.train import finetuning
 from bertie.train.checkpoint import WEIGHTS
 from bertie.train.finetuning import FinetuneOptions, Job, check_length, finetune, fit, task_model
 from bertie.train.stopping import Stopped, StopSignals
-from bertie.train.task_data import Labelled
+from bertie.train.task_data import Examples, Labelled
 from bertie.train.task_evaluation import TaskEvaluation
 
 Record = dict[str, Any]
@@ -200,3 +201,15 @@ def test_the_encoder_is_as_it_was_and_the_head_is_new(base: Pretrained) -> None:
     assert all(one.equal(before[name]) for name, one in model.encoder.named_parameters())
     head, other = (task_model(base, [task], seed).heads["classify"].state_dict() for seed in (0, 1))
     assert not head["output.weight"].equal(other["output.weight"])
+
+
+def test_what_is_measured_and_saved_has_the_head_of_the_model(tokenizer: Tokenizer, tmp_path: Path) -> None:
+    base = Pretrained(Model.new(xlnet(Size(depth=1, width=16, num_heads=2), tokenizer.size)), tokenizer)
+    train, dev = write(tmp_path / "train.jsonl", planted(16)), write(tmp_path / "dev.jsonl", planted(6))
+    summary = go(tmp_path / "run", base, train, dev, epochs=2)
+    opened = bertie.load(tmp_path / "run")
+    (task,) = opened.recipe.objectives
+    assert isinstance(task, Classify) and task.head.tokens == "last"
+    examples = Examples(task, dev, tokenizer, 16, "refuse").all()
+    figures = TaskEvaluation(task, examples)(opened.model)
+    assert figures["loss"] == pytest.approx(summary["evaluation"]["loss"], rel=1e-4)

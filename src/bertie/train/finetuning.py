@@ -155,7 +155,9 @@ def finetune(
     model = task_model(pretrained, [job.task for job in jobs], options.seed)
     if options.adversary is not None:
         options.adversary.check(model.recipe)
-    parts = [_data_of(job, options, ranks) for job in jobs]
+    # With the heads that suit the model.
+    tasks = {task.kind: task for task in model.recipe.objectives if isinstance(task, Task)}
+    parts = [_data_of(job, tasks[job.task.kind], options, ranks) for job in jobs]
     data = parts[0] if len(parts) == 1 else SeveralTasks(parts, options.batch_rows, options.seed)
     resolved = {
         "options": options.model_dump(mode="json"),
@@ -166,12 +168,12 @@ def finetune(
     return run_in(Path(folder), model, data, tokenizer, options, resolved, config=config, tell=tell, ranks=ranks)
 
 
-def _data_of(job: Job, options: FinetuneOptions, ranks: Ranks) -> TaskData:
+def _data_of(job: Job, task: Task, options: FinetuneOptions, ranks: Ranks) -> TaskData:
     evaluation = None
     if job.dev is not None:
         majority = job.card.majority
-        known = majority is not None and majority.metric == job.task.main  # of tags with spans only words are told
-        evaluation = TaskEvaluation(job.task, job.dev.all(), majority.score if majority and known else None)
+        known = majority is not None and majority.metric == task.main  # of tags with spans only words are told
+        evaluation = TaskEvaluation(task, job.dev.all(), majority.score if majority and known else None)
     return TaskData(
         RowCourse(job.train, options.batch_rows, options.seed),
         job.train,
