@@ -20,9 +20,9 @@ ANSWER = (*SKIP, "--chinese", "--longest-answer", "50")
 
 ENGLISH_SETS = (replace(SST2, minutes=0.5), replace(CONLL, minutes=0.5, length=LENGTH))
 CHINESE_SETS = (
-    Exercise("chnsenticorp", "ChnSentiCorp", "classify", "classify", 3000, 2, 2.0, flags=SKIP),
+    Exercise("chnsenticorp", "ChnSentiCorp", "classify", "classify", 3000, 2, 1.5, flags=SKIP),
     Exercise("msra", "MSRA-NER", "tag", "tag", 4000, 2, 1.5, flags=SKIP),
-    Exercise("cmrc", "CMRC", "answer", "chinese-answer", 800, 2, 4.0, flags=ANSWER, num_test=500),
+    Exercise("cmrc", "CMRC", "answer", "chinese-answer", 500, 2, 3.0, flags=ANSWER, num_test=500),
 )
 
 
