@@ -6,7 +6,7 @@ from pathlib import Path
 import typer
 
 from bertie.cli.predict import tell_cuts
-from bertie.cli.task_request import column_names, length_of, open_labelled, say, task_of
+from bertie.cli.task_request import FORMAT, HEADER, FileLook, column_names, length_of, open_labelled, say, task_of
 from bertie.data.manifest import write_whole
 from bertie.errors import InputError
 from bertie.inspection.task_page import task_page
@@ -23,6 +23,8 @@ def evaluate(
     task: str | None = typer.Option(None, help="Which one, where the folder was trained for several."),
     column: list[str] = typer.Option([], help="Which column plays which role, like text=review."),
     length: int | None = typer.Option(None, min=8, help="Tokens of a row; as in training by default."),
+    format: str | None = FORMAT,
+    header: bool | None = HEADER,
     skip: bool = typer.Option(False, "--skip-bad", help="Pass over rows that cannot be used, and count them."),
     report: Path | None = typer.Option(None, help="An HTML file with all figures and the worst mistakes."),
     as_json: bool = typer.Option(False, "--json", help="Print one JSON object: the metrics by name."),
@@ -32,7 +34,7 @@ def evaluate(
     chosen = task_of(pretrained, folder, task)
     rows = length_of(pretrained, length)
     tokenizer = check_length(pretrained, rows)
-    labelled = open_labelled(chosen, data, column_names(column))
+    labelled = open_labelled(chosen, data, column_names(column), FileLook(format, header))
     examples = Examples(chosen, labelled, tokenizer, rows, "skip" if skip else "refuse")
     read = examples.all()
     tell_cuts(len(examples.num_cut), sum(examples.num_cut.values()), rows)

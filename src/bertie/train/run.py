@@ -253,7 +253,8 @@ class _Run:
         if warning is not None and self._progress() > self.options.schedule.warmup:
             self._note({"event": "warning", "step": done, "what": warning})
         best, rank = self.state.best, evaluation.rank(figures)
-        if not rank < (best["rank"] if best else math.inf):  # also where it is no number
+        known = (best["rank"], best["loss"]) if best else (math.inf, math.inf)
+        if not (rank, figures["loss"]) < known:  # also where it is no number
             self.state.waited += 1
             return False
         self.state.best, self.state.waited = {"step": done, "loss": figures["loss"], "rank": rank}, 0

@@ -8,6 +8,7 @@ from bertie.data.rows.arrow_rows import open_arrow, open_dataset, open_parquet
 from bertie.data.rows.conll_rows import ConllRows
 from bertie.data.rows.file_bytes import FileBytes, open_file
 from bertie.data.rows.json_rows import JsonLines, JsonList
+from bertie.data.rows.line_rows import LineRows
 from bertie.data.rows.looking import HEAD, kind_by_looking
 from bertie.data.rows.rows import JoinedRows, Rows
 from bertie.data.rows.separated_rows import CSV, QUOTED_TSV, TSV, Dialect, SeparatedRows
@@ -21,6 +22,7 @@ TEXTS: dict[str, Callable[[FileBytes], Rows]] = {
     "json": JsonList,
     "conll": ConllRows,
     "squad": SquadRows,
+    "lines": LineRows,
 }
 ARROW: dict[str, Callable[[Path], Rows]] = {"parquet": open_parquet, "arrow": open_arrow}
 KINDS = (*TABLES, *TEXTS, *ARROW)
@@ -85,6 +87,8 @@ def _look(source: FileBytes, ending: str) -> str:
     if ending in TABBED:
         # Words with tags are often called so.
         return "conll" if found == "conll" else "tsv"
+    if found is None and ending == ".txt":
+        return "lines"
     if found is None:
         what = "which kind of file this is cannot be told from its name and content"
         raise InputError(what, where=source.name, hint=f"name its format: {', '.join(KINDS)}")

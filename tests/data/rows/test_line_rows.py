@@ -1,0 +1,24 @@
+"""Plain text as rows."""
+
+from pathlib import Path
+
+import pytest
+
+from bertie.data.rows import RowError, open_rows
+
+
+def test_every_line_that_is_not_blank_is_a_row(tmp_path: Path) -> None:
+    file = tmp_path / "text.txt"
+    file.write_bytes('one line\r\n\n \t\nanother\tline, "quoted\n最后'.encode())
+    rows = open_rows(file, "lines")
+    assert rows.columns == ("text",)
+    assert [row.values["text"] for row in rows] == ["one line", 'another\tline, "quoted', "最后"]
+    assert rows.row(1).where == f"{file}:4"
+
+
+def test_a_line_that_is_no_text_is_named(tmp_path: Path) -> None:
+    file = tmp_path / "text.txt"
+    file.write_bytes(b"good\nb\xffad\n")
+    rows = open_rows(file, "lines")
+    with pytest.raises(RowError, match="not UTF-8"):
+        rows.row(1)
