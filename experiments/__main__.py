@@ -82,6 +82,7 @@ def parse(words: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--dry-run", action="store_true", help="print the cells and their commands")
     parser.add_argument("--minutes", type=positive, help="of each cell, instead of its own: for a trial")
     parser.add_argument("--seeds", type=int, nargs="+", help="instead of the experiment's own")
+    parser.add_argument("--jobs", type=int, default=1, help="cells at once; not where the clock ends a run")
     parser.add_argument("--data", type=Path, default=shared, help="the folder with real data")
     parser.add_argument(
         "--store", type=lambda word: Store(Path(word)), default=Store(runs), help="where results are kept"
@@ -137,7 +138,7 @@ def run(options: argparse.Namespace, experiment: Experiment, cells: Sequence[Cel
     if warning:
         say(f"warning: {warning}")
     say(f"{options.name}: {left_told(in_order(cells), options.store)}")
-    outcome = Runner(options.store, lambda: peers_python(options.peers_python), say).run(cells)
+    outcome = Runner(options.store, lambda: peers_python(options.peers_python), say, options.jobs).run(cells)
     rows = rows_of(cells, outcome.results)
     print("\n".join([*table(experiment.columns, rows), "", *experiment.conclude(rows)]))
     name = options.name if options.minutes is None else f"{options.name}-{options.minutes:g}"  # a trial

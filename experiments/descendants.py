@@ -11,7 +11,7 @@ from experiments.experiment import Column, Curves, Experiment, Setting
 from experiments.pretraining import ENGLISH, corpus, pretrain, read_run
 from experiments.task_cells import CONLL, SMALL_RATE, SST2, Start, own_cell, rows_of
 
-MINUTES, STEPS_PER_MINUTE = 5, 300
+MINUTES, STEPS_PER_MINUTE = 3, 300
 RECIPES = ("bert", "bert-wwm", "spanbert", "roberta", "albert", "electra")
 EXERCISES = (replace(SST2, minutes=0.4), replace(CONLL, minutes=0.4, length=128))
 

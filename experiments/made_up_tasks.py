@@ -14,15 +14,18 @@ from experiments.experiment import Column, Experiment, Rows, Setting
 from experiments.task_cells import Exercise, Start, baseline_cell, minilm, own_cell, rows_of
 
 OURS, RULE = "bertie", "simple rule"
-CHOICE = Exercise("choice", "next sentence", "choice", "choice", 4000, 2, 8.0, num_test=1000)
-RANK = Exercise("rank", "answering sentence", "rank", "rank", 4000, 2, 10.0, num_test=1000)
-MULTI = Exercise("multi", "entity types", "classify", "multi", 5000, 3, 2.0, flags=("--multi",), has_dev=True)
-SWAPPED = Exercise("swapped", "swapped questions", "answer", "answer", 6500, 2, 10.0, length=384, has_dev=True)
+CHOICE = Exercise("choice", "next sentence", "choice", "choice", 1000, 2, 4.0, num_test=400)
+RANK = Exercise("rank", "answering sentence", "rank", "rank", 1000, 1, 3.0, num_test=400)
+MULTI = Exercise("multi", "entity types", "classify", "multi", 3000, 3, 2.0, flags=("--multi",), has_dev=True)
+SWAPPED = Exercise(
+    "swapped", "swapped questions", "answer", "answer", 1600, 2, 8.0, length=256, num_test=500, has_dev=True
+)
+RATE = 1e-4  # so few steps want long ones
 WITH_RULE = (CHOICE, RANK, MULTI)
 
 
 def cells(setting: Setting) -> Sequence[Cell]:
-    start, seeds = Start(minilm()), setting.seeds_or(0)
+    start, seeds = Start(minilm(), rate=RATE), setting.seeds_or(0)
     found = []
     for exercise in (*WITH_RULE, SWAPPED):
         shortened = exercise.shortened(setting)

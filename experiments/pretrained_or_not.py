@@ -13,15 +13,16 @@ from experiments.task_cells import CONLL, SMALL_RATE, SST2, Exercise, Start, own
 
 LEARNED, RANDOM = "pre-trained", "random weights"
 MODEL_SEED = 1  # of the pre-trained models
-SEEDS = (0, 1, 2)
+SEEDS = (0,)
 LENGTH = 128  # no row was longer in pre-training
 SKIP = ("--skip-bad",)
+ANSWER = (*SKIP, "--chinese", "--longest-answer", "50")
 
 ENGLISH_SETS = (replace(SST2, minutes=0.5), replace(CONLL, minutes=0.5, length=LENGTH))
 CHINESE_SETS = (
-    Exercise("chnsenticorp", "ChnSentiCorp", "classify", "classify", 6500, 3, 2.0, flags=SKIP),
-    Exercise("msra", "MSRA-NER", "tag", "tag", 5000, 3, 1.5, flags=SKIP),
-    Exercise("cmrc", "CMRC", "answer", "chinese-answer", 3219, 2, 6.0, flags=(*SKIP, "--chinese")),
+    Exercise("chnsenticorp", "ChnSentiCorp", "classify", "classify", 3000, 2, 1.5, flags=SKIP),
+    Exercise("msra", "MSRA-NER", "tag", "tag", 4000, 2, 1.5, flags=SKIP),
+    Exercise("cmrc", "CMRC", "answer", "chinese-answer", 500, 2, 3.0, flags=ANSWER, num_test=500),
 )
 
 

@@ -6,10 +6,12 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 from bertie.errors import UserError
@@ -32,26 +34,44 @@ class Outcome:
 
 
 class Runner:
-    """`peers` gives the Python of the peers' environment; it is asked only when a command needs it."""
+    """`peers` gives the Python of the peers' environment; it is asked only when a command needs it. So many `jobs` run
+    at once, with an equal share of the cores each."""
 
-    def __init__(self, store: Store, peers: Callable[[], Path], say: Callable[[str], None]):
-        self.store, self.peers, self.say = store, peers, say
+    def __init__(self, store: Store, peers: Callable[[], Path], say: Callable[[str], None], jobs: int = 1):
+        self.store, self.peers, self.say, self.jobs = store, peers, say, jobs
+        self._stopping = Event()
 
     def run(self, cells: Iterable[Cell]) -> Outcome:
         """Every cell, after what it needs. One that fails stops only those that need it."""
         ordered, outcome = in_order(cells), Outcome()
-        with self.store.locked() as lock:
-            for number, cell in enumerate(ordered, start=1):
-                told = f"[{number}/{len(ordered)}] {cell.title}"
-                lacking = [need.title for need in cell.needs.values() if need.digest in outcome.failures]
-                try:
-                    if lacking:
-                        raise CellFailedError(f"it needs {lacking[0]}, which failed")
-                    outcome.results[cell.digest] = self._result(cell, told, lock)
-                except UserError as error:
-                    outcome.failures[cell.digest] = str(error)
-                    self.say(f"{told}: FAILED: {error}")
+        futures: dict[str, Future[Result]] = {}
+        with self.store.locked() as lock, ThreadPoolExecutor(self.jobs) as pool:
+            try:
+                for number, cell in enumerate(ordered, start=1):
+                    told = f"[{number}/{len(ordered)}] {cell.title}"
+                    # Needs were handed in before, so they run or are done: waiting for them inside a job is safe.
+                    needs = [(need.title, futures[need.digest]) for need in cell.needs.values()]
+                    futures[cell.digest] = pool.submit(self._after, needs, cell, told, lock)
+                for digest, future in futures.items():
+                    if isinstance(error := future.exception(), UserError):
+                        outcome.failures[digest] = str(error)
+                    else:
+                        outcome.results[digest] = future.result()
+            except BaseException:
+                self._stopping.set()
+                pool.shutdown(cancel_futures=True)
+                raise
         return outcome
+
+    def _after(self, needs: Sequence[tuple[str, Future[Result]]], cell: Cell, told: str, lock: int) -> Result:
+        try:
+            for title, need in needs:
+                if need.exception() is not None:
+                    raise CellFailedError(f"it needs {title}, which failed")
+            return self._result(cell, told, lock)
+        except UserError as error:
+            self.say(f"{told}: FAILED: {error}")
+            raise
 
     def _result(self, cell: Cell, told: str, lock: int) -> Result:
         kept = self.store.result(cell)
@@ -67,7 +87,7 @@ class Runner:
         begun = time.monotonic()
         commands = [self._filled(cell, command) for command in cell.commands]
         for command in commands:
-            run_command(command, self.store.log(cell), lock, lambda line: self.say(f"{told}: {line}"))
+            self._run(command, self.store.log(cell), lock, lambda line: self.say(f"{told}: {line}"))
         seconds = time.monotonic() - begun
         result = {**cell.read(work), "made": made(cell, commands, seconds)}
         self.store.keep(cell, result)
@@ -80,14 +100,25 @@ class Runner:
         who = {PYTHON: lambda: Path(sys.executable), PEERS: self.peers}
         return [str(who[word]()) if word in who else word.format(**places) for word in command]
 
+    def _run(self, command: list[str], log: Path, lock: int, say: Callable[[str], None]) -> None:
+        share = {} if self.jobs == 1 else {"OMP_NUM_THREADS": str(max(1, (os.cpu_count() or 1) // self.jobs))}
+        run_command(command, log, lock, say, share, self._stopping)
 
-def run_command(command: list[str], log: Path, lock: int, say: Callable[[str], None]) -> None:
+
+def run_command(
+    command: list[str],
+    log: Path,
+    lock: int,
+    say: Callable[[str], None],
+    environment: Mapping[str, str],
+    stopping: Event,
+) -> None:
     """To its end. When we are stopped, the command is asked to stop too, once, so that it can save."""
     with log.open("ab") as printed:
         process = subprocess.Popen(
             command,
             cwd=ROOT,
-            env={**os.environ, **OFFLINE},
+            env={**os.environ, **OFFLINE, **environment},
             stdin=subprocess.DEVNULL,
             stdout=printed,
             stderr=subprocess.STDOUT,
@@ -97,7 +128,8 @@ def run_command(command: list[str], log: Path, lock: int, say: Callable[[str], N
     try:
         next_time, before = time.monotonic() + TELL_SECONDS, ""
         while process.poll() is None:
-            time.sleep(LOOK_SECONDS)
+            if stopping.wait(LOOK_SECONDS):
+                raise CellFailedError("it was stopped")
             if time.monotonic() >= next_time:
                 line = last_line(log)
                 if line != before:

@@ -130,6 +130,8 @@ def test_several_seeds_and_the_best_of_them(base: Path, call: Call, tmp_path: Pa
         (("classify", "--column", "text"), "not of the form ROLE=NAME"),
         (("classify", "--column", "body=sentence"), "there is no role 'body'"),
         (("classify", "--length", "5000"), "longer than the model takes"),
+        (("classify", "--seeds", "2"), "without --dev nothing is measured"),
+        (("classify", "--format", "xls"), "the format 'xls' is not known"),
     ],
 )
 def test_what_is_wrong_is_said_in_one_sentence(
@@ -186,3 +188,42 @@ def test_a_pair_needs_two_texts(base: Path, call: Call, tmp_path: Path) -> None:
     train = reviews(tmp_path / "train.tsv", 4)
     code, _, said = call("finetune", "pair", "--base", base, "--train", train, "--out", tmp_path / "task")
     assert code == 2 and "other" in said
+
+
+def test_rows_to_be_measured_on_that_cannot_be_used(base: Path, call: Call, tmp_path: Path) -> None:
+    train, dev, out = reviews(tmp_path / "train.tsv", 8), tmp_path / "dev.tsv", tmp_path / "task"
+    words = ("classify", "--base", base, "--train", train, "--dev", dev, "--epochs", 1, "--skip-bad", "--out", out)
+    dev.write_text("sentence\tlabel\nbad\tawful\n")
+    code, _, said = call("finetune", *words)
+    assert code == 2 and f"{dev}: no row can be used" in said and not out.exists()
+    dev.write_text("sentence\tlabel\nbad\tawful\ngood\tpos\n")
+    code, _, said = call("finetune", *words)
+    assert code == 0 and "'awful'" in said and "dev.tsv:2" in said
+
+
+def test_candidates_of_a_query_are_put_in_order(base: Path, call: Call, tmp_path: Path) -> None:
+    lines = "".join(f"who went ?\t{name}\t{int(name == 'Anna')}\n" for name in ("Anna", "Rome", "film", "food"))
+    (tmp_path / "train.tsv").write_text("query\tcandidate\trelevance\n" + lines)
+    out = tmp_path / "task"
+    code, _, said = call(
+        "finetune", "rank", "--base", base, "--train", tmp_path / "train.tsv", "--epochs", 1, "--out", out
+    )
+    assert code == 0, said
+    code, printed, said = call("predict", out, "who went ?", "Rome", "Anna", "film")
+    assert code == 0, said
+    told = [json.loads(line) for line in printed.splitlines()]
+    assert {one["candidate"] for one in told} == {"Rome", "Anna", "film"}
+    assert [one["score"] for one in told] == sorted((one["score"] for one in told), reverse=True)
+
+
+def test_plain_lines_and_tables_without_names(base: Path, call: Call, tmp_path: Path) -> None:
+    (tmp_path / "lines.txt").write_text("good film\nbad food\n")
+    reviews(tmp_path / "reviews.tsv", 8)
+    labelled = tmp_path / "labelled"
+    words = ("--base", base, "--train", tmp_path / "reviews.tsv", "--epochs", 1, "--out", labelled)
+    assert call("finetune", "classify", *words)[0] == 0
+    code, printed, said = call("predict", labelled, "--input", tmp_path / "lines.txt")
+    assert code == 0 and len(printed.splitlines()) == 2, said
+    (tmp_path / "lines.csv").write_text("good film\nbad food\n")
+    code, printed, said = call("predict", labelled, "--input", tmp_path / "lines.csv", "--no-header")
+    assert code == 0 and len(printed.splitlines()) == 2, said

@@ -45,6 +45,11 @@ def workplace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "articles.txt").write_text("\n".join(articles))
     for language, line in {"english": "Paris number {} is the city.", "chinese": "巴黎 {} 是城市。"}.items():
         (tmp_path / f"{language}.txt").write_text("".join(f"{line.format(number)}\n" for number in range(40)), "utf-8")
+    rows = [("text", "label"), *((f"{word} rained", label) for word, label in (("it", "wet"), ("a", "dry")) * 4)]
+    for part in ("train", "dev", "test"):
+        (tmp_path / f"{part}.tsv").write_text("".join(f"{text}\t{label}\n" for text, label in rows))
+        (tmp_path / f"{part}.conll").write_text("it O\nrained B-RAIN\n\na O\ntext O\n\n" * 2)
+    (tmp_path / "texts.csv").write_text("text\nit rained\na text\n")
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -69,6 +74,7 @@ def test_shell_lines_run(workplace: Path, run_bertie: Callable[..., CompletedPro
         done = run_bertie(*arguments)
         assert done.returncode == 0, f"{line}\n{done.stderr}"
     assert (workplace / "my-run/model/model.safetensors").exists()
-    for out in ("my-student", "my-translations"):
+    assert len((workplace / "answers.jsonl").read_text("utf-8").splitlines()) == 2
+    for out in ("my-student", "my-translations", "my-task", "my-tags"):
         assert (workplace / out / "model/model.safetensors").exists()
     assert np.load(workplace / "vectors.npy").shape == (3, SIZES["tiny"].width)

@@ -71,6 +71,26 @@ def test_what_is_finished_is_not_done_again(runner: Runner, make_cell: Make, sai
     assert said[-1] == "[2/2] base, seed 2: finished before"
 
 
+def test_several_at_once_and_what_they_need_first(store: Store, make_cell: Make, said: list[str]) -> None:
+    base = make_cell("base", 1)
+    cells = [make_cell(f"number {number}", number, needs={"base": base}) for number in range(2, 6)]
+    outcome = Runner(store, Path, said.append, jobs=3).run(cells)
+    assert not outcome.failures
+    assert list(outcome.results) == [base.digest, *(cell.digest for cell in cells)]
+    assert [outcome.results[cell.digest]["figures"]["number"] for cell in cells] == [2, 3, 4, 5]
+    done = [line for line in said if "done in" in line]
+    assert done[0].startswith("[1/5] base") and len(done) == 5
+
+
+def test_jobs_share_the_cores(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "cpu_count", lambda: 4)
+    write = "import os, pathlib, sys; pathlib.Path(sys.argv[1]).write_text(os.environ['OMP_NUM_THREADS'])"
+    command = ("{python}", "-c", write, "{folder}")
+    cell = Cell("threads", [command], lambda file: {"figures": {"told": file.read_text()}})
+    outcome = Runner(store, Path, print, jobs=2).run([cell])
+    assert outcome.results[cell.digest]["figures"] == {"told": "2"}
+
+
 def test_a_changed_configuration_is_another_cell(runner: Runner, make_cell: Make, store: Store) -> None:
     runner.run([make_cell("base", 3)])
     changed = make_cell("base", 5)

@@ -57,6 +57,14 @@ def test_labels_that_are_also_texts() -> None:
     assert read(Choice(), choice(30, [10, 20, 30])).told["candidates"] == ["10", "20", "30"]
 
 
+def test_candidates_that_are_numbers_and_labels_that_count_them() -> None:
+    shuffled = ["3", "0", "2", "1"]
+    counting = Choice().fitted([choice(label, shuffled) for label in range(4)])
+    assert counting.by_number and [read(counting, choice(label, shuffled)).gold for label in range(4)] == [0, 1, 2, 3]
+    results = Choice().fitted([choice(label, [7, 12, 4, 9]) for label in (12, 4)])
+    assert not results.by_number and read(results, choice(12, [7, 12, 4, 9])).gold == 1
+
+
 @pytest.mark.parametrize(
     ("values", "message"),
     [

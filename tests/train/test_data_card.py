@@ -108,6 +108,10 @@ def test_labels_of_other_tasks(task: Task, gold: Any, values: Values, labels: di
     card = DataCard(task, 128, 1)
     card.train.seen(0, example(gold, values, (5, 7)))
     assert card.train.labels == labels
+    shares = {name: one["share"] for name, one in card.as_dict()["train"]["labels"].items()}
+    assert shares == (
+        {"a": 1.0, "b": 1.0} if isinstance(task, MultiLabel) else pytest.approx({k: v / 3 for k, v in labels.items()})
+    )
     assert card.as_dict()["train"]["tokens"]["longest"] == 12  # of both windows
     assert any(line.startswith("  labels") for line in card.lines()) == bool(labels)
 

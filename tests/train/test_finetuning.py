@@ -95,6 +95,8 @@ def test_patience_ends_a_run(base: Pretrained, tmp_path: Path, monkeypatch: pyte
     assert summary["steps"] == 3 * 2, "the first is the best, two are no better"
     log = [json.loads(line) for line in (tmp_path / "run" / "log.jsonl").read_text().splitlines()]
     assert any("no better for 2 evaluations" in record.get("what", "") for record in log)
+    losses = [record["loss"] for record in log if record["event"] == "evaluation"]
+    assert summary["best"]["loss"] == min(losses), "of equally good ones the one of the lowest loss"
 
 
 def test_a_stopped_run_goes_on_to_the_same_bits(

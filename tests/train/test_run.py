@@ -249,7 +249,7 @@ def test_a_measurement_that_is_no_number_is_never_the_best(
 ) -> None:
     measured = iter([float("nan"), 3.0, float("nan"), 2.5])
     monkeypatch.setattr(Evaluation, "__call__", lambda self, model: {"loss": next(measured)})
-    assert go(tmp_path / "run", eval_every=3)["best"] == {"step": 12, "loss": 2.5}
+    assert go(tmp_path / "run", eval_every=3)["best"] == {"step": 12, "loss": 2.5, "rank": 2.5}
 
 
 def test_without_held_out_text_nothing_is_evaluated(go: Callable[..., Record], tmp_path: Path) -> None:

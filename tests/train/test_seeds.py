@@ -5,7 +5,10 @@ import math
 from pathlib import Path
 from typing import Any
 
-from bertie.train.seeds import best_seed, keep_best, seed_folder, seeds_from, spread
+import pytest
+
+from bertie.errors import FolderError
+from bertie.train.seeds import best_seed, keep_best, refuse_other_models, seed_folder, seeds_from, spread
 
 
 def summaries(*accuracies: float) -> dict[int, dict[str, Any]]:
@@ -40,3 +43,15 @@ def test_the_best_model_is_copied_and_all_are_told(tmp_path: Path) -> None:
     assert told["best_seed"] == 5 and told["seeds"]["4"] == {"accuracy": 0.5}
     assert json.loads((tmp_path / "summary.json").read_text())["best_seed"] == 5
     assert sorted(path.name for path in tmp_path.iterdir()) == ["model", "seed-4", "seed-5", "summary.json"]
+
+
+def test_a_model_of_something_else_is_never_replaced(tmp_path: Path) -> None:
+    refuse_other_models(tmp_path)
+    (tmp_path / "model").mkdir()
+    with pytest.raises(FolderError, match="no run of several seeds made"):
+        refuse_other_models(tmp_path)
+    (tmp_path / "summary.json").write_text('{"steps": 3}')  # of one run
+    with pytest.raises(FolderError, match="another --out"):
+        refuse_other_models(tmp_path)
+    (tmp_path / "summary.json").write_text('{"seeds": {}}')
+    refuse_other_models(tmp_path)

@@ -83,7 +83,7 @@ VERBS = {
     "quickstart": Verb(
         "bertie.cli.quickstart:quickstart",
         "Do a first job from end to end, in minutes.",
-        "bertie quickstart --ask \"how do I copy a folder?\"",
+        'bertie quickstart --ask "how do I copy a folder?"',
     ),
     "recipes": Verb(
         "bertie.cli.recipes:recipes",

@@ -7,7 +7,7 @@ import typer
 
 from bertie.cli.noise_request import noises_of, tell_replaced
 from bertie.cli.predict import tell_cuts
-from bertie.cli.task_request import column_names, length_of, open_labelled, say, task_of
+from bertie.cli.task_request import FORMAT, HEADER, FileLook, column_names, length_of, open_labelled, say, task_of
 from bertie.data.manifest import write_whole
 from bertie.errors import InputError, SpecError
 from bertie.inspection.noise_curve import measure_noise
@@ -27,6 +27,8 @@ def evaluate(
     task: str | None = typer.Option(None, help="Which one, where the folder was trained for several."),
     column: list[str] = typer.Option([], help="Which column plays which role, like text=review."),
     length: int | None = typer.Option(None, min=8, help="Tokens of a row; as in training by default."),
+    format: str | None = FORMAT,
+    header: bool | None = HEADER,
     skip: bool = typer.Option(False, "--skip-bad", help="Pass over rows that cannot be used, and count them."),
     noise: str | None = typer.Option(
         None, help="Shares of words to misspell, like 0,0.1,0.3,0.5: how far the score falls is drawn."
@@ -46,7 +48,7 @@ def evaluate(
     chosen = task_of(pretrained, folder, task)
     rows = length_of(pretrained, length)
     tokenizer = check_length(pretrained, rows)
-    labelled = open_labelled(chosen, data, column_names(column))
+    labelled = open_labelled(chosen, data, column_names(column), FileLook(format, header))
     chosen = chosen.measured_on(labelled.columns)
     policy: Policy = "skip" if skip else "refuse"
     examples = Examples(chosen, labelled, tokenizer, rows, policy)

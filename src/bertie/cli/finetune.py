@@ -13,7 +13,18 @@ from bertie.cli.feature_request import RATE, TOP_RATE, TOPS, feature_top
 from bertie.cli.learning_request import LORA_RATE, TARGETS, learning_of, low_rank_of, refuse_together, usual_rate
 from bertie.cli.noise_request import noise_of, tell_replaced
 from bertie.cli.run_line import Record, RunLine, figures_told
-from bertie.cli.task_request import LENGTH, TASK_LENGTHS, TASKS, column_names, new_task, open_labelled, say
+from bertie.cli.task_request import (
+    FORMAT,
+    HEADER,
+    LENGTH,
+    TASK_LENGTHS,
+    TASKS,
+    FileLook,
+    column_names,
+    new_task,
+    open_labelled,
+    say,
+)
 from bertie.data.manifest import write_whole
 from bertie.errors import SpecError
 from bertie.inspection.task_page import task_page
@@ -22,6 +33,7 @@ from bertie.models.pretrained import Pretrained, load
 from bertie.nn.feature_top import LAYER_CHOICES
 from bertie.tasks.siamese_rows import WAYS
 from bertie.tasks.task import Task
+from bertie.train.data_card import DATA_CARD
 from bertie.train.distribution import Ranks, joined
 from bertie.train.feature_store import FOLDER, store_features
 from bertie.train.finetuning import FinetuneOptions, Job, check_length, fit, fitting_rows
@@ -29,7 +41,7 @@ from bertie.train.finetuning import finetune as run_finetuning
 from bertie.train.history import read_history
 from bertie.train.precision import CHOICES, choose_precision
 from bertie.train.run_folder import is_finished
-from bertie.train.seeds import keep_best, seed_folder, seeds_from
+from bertie.train.seeds import keep_best, refuse_other_models, seed_folder, seeds_from
 from bertie.train.several_tasks import steps_of
 from bertie.train.stopping import Stopped
 from bertie.train.task_data import Labelled, Policy
@@ -52,6 +64,8 @@ def finetune(
         [], help="Another task on the same encoder, as TASK:TRAIN or TASK:TRAIN:DEV; may be given several times."
     ),
     column: list[str] = typer.Option([], help="Which column plays which role, like text=review."),
+    format: str | None = FORMAT,
+    header: bool | None = HEADER,
     multi: bool = typer.Option(False, "--multi", help="classify: any number of labels a text, separated by commas."),
     aspect: list[str] = typer.Option([], help="aspects: a column of labels; give it once for each."),
     crf: bool = typer.Option(False, "--crf", help="tag: tags from a CRF instead of a softmax."),
@@ -124,10 +138,14 @@ def finetune(
         raise SpecError("--epsilon says nothing without --adversarial", hint="leave out --epsilon")
     low_rank = low_rank_of(lora, lora_alpha, lora_dropout, lora_on)
     over = feature_top(features, top, feature_store, {"--adversarial": adversarial, "--noise": noise})
+    if seeds > 1 and not dev:
+        raise SpecError("--seeds keeps the best, and without --dev nothing is measured", hint="give --dev")
+    if seeds > 1:
+        refuse_other_models(out)
     policy: Policy = "skip" if skip else "refuse"
     own = {"multi": multi, "crf": crf, "aspect": aspect, "chinese": chinese, "stride": stride}
     own |= {"longest_answer": longest_answer, "siamese": siamese, "loss": loss, "sizes": sizes}
-    tasks = [open_task(task, train, dev, policy, own, column_names(column))]
+    tasks = [open_task(task, train, dev, policy, own, column_names(column), FileLook(format, header))]
     tasks += [open_task(*split_also(words), policy) for words in also]
     an_epoch = sum(steps_of(rows.rows.num_rows, batch) for _, rows, _ in tasks)
     learning = learning_of(freeze, unfreeze_every, layer_decay, an_epoch)
@@ -152,6 +170,8 @@ def finetune(
         say("\n".join(job.card.lines()))
         for rows in (job.train, job.dev) if job.dev is not None else (job.train,):
             tell_replaced(tokenizer, job.task, rows.data)
+        if job.dev is not None and job.dev.faults.num_faults:
+            say(str(job.dev.faults))
     fields = {
         "length": length,
         "precision": chosen,
@@ -175,10 +195,11 @@ def finetune(
             board = TensorBoard(folder) if tensorboard and ranks.leads else None
             # A run changes the model that it is given.
             begun = pretrained if number == seed else beginning.model(number)
+            before = is_finished(folder)
             summaries[number] = train_one(folder, begun, beginning.name, jobs, options, ranks, board)
             if ranks.leads:
                 tell_summary(folder, summaries[number])
-                report_all(folder, jobs, shown=seeds == 1)
+                report_all(folder, jobs, shown=seeds == 1, before=before)
         if seeds > 1 and ranks.leads:
             tell_seeds(out, keep_best(out, summaries))
 
@@ -190,12 +211,13 @@ def open_task(
     policy: Policy,
     own: Mapping[str, Any] | None = None,
     columns: Mapping[str, str] | None = None,
+    look: FileLook = FileLook(),
 ) -> tuple[Task, Labelled, Labelled | None]:
     """The task, fitted to its rows, and the rows."""
     check("task", name, TASKS)
     wanted = new_task(name, own or {})
-    learned = open_labelled(wanted, train, columns or {})
-    measured = open_labelled(wanted, dev, columns or {}) if dev else None
+    learned = open_labelled(wanted, train, columns or {}, look)
+    measured = open_labelled(wanted, dev, columns or {}, look) if dev else None
     if (looked := len(fitting_rows(learned))) < learned.rows.num_rows:
         say(f"labels are those of {looked:,} of {learned.rows.num_rows:,} rows, spread evenly")
     fitted = fit(wanted, learned, policy)
@@ -246,16 +268,18 @@ def tell_summary(folder: Path, summary: dict[str, Any]) -> None:
     typer.echo(f"{folder / 'model'}: {summary['steps']:,} steps{told}")
 
 
-def report_all(folder: Path, jobs: Sequence[Job], shown: bool) -> None:
+def report_all(folder: Path, jobs: Sequence[Job], shown: bool, before: bool) -> None:
     """What the rows were like, and how good the model is on those that were held out, in the run's folder; the latter
-    also in the terminal where it is `shown`."""
+    also in the terminal where it is `shown`. What was told `before`, of more rows, is left as it is."""
     trained = load(str(folder))
     tasks = {one.kind: one for one in trained.recipe.objectives if isinstance(one, Task)}  # thresholds are tuned now
     for job in jobs:
         own = folder if len(jobs) == 1 else folder / job.task.kind
+        if before and (own / (DATA_CARD if job.dev is None else REPORT)).exists():
+            continue
         own.mkdir(exist_ok=True)
         job.card.write(own)
-        if job.train.faults.num_faults and shown:
+        if job.train.faults.num_faults:
             say(str(job.train.faults))
         if job.dev is None:
             continue
@@ -276,3 +300,4 @@ def tell_seeds(out: Path, summary: dict[str, Any]) -> None:
     typer.echo(
         f"{out / 'model'}: seed {summary['best_seed']}, the best of {len(summary['seeds'])}; {', '.join(spread)}"
     )
+    say(f"each seed's report is in its folder, such as {seed_folder(out, summary['best_seed']) / REPORT}")

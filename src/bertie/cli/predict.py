@@ -10,11 +10,22 @@ from typing import TextIO
 import typer
 
 from bertie.cli.noise_request import table_of, tell_replaced
-from bertie.cli.task_request import column_names, length_of, open_labelled, say, task_of, values_on_the_line
+from bertie.cli.task_request import (
+    FORMAT,
+    HEADER,
+    FileLook,
+    column_names,
+    length_of,
+    open_labelled,
+    say,
+    task_of,
+    values_on_the_line,
+)
 from bertie.errors import FolderError, InputError, SpecError
 from bertie.models.answering_rows import READ_AHEAD, answers_of
 from bertie.models.pretrained import Pretrained, load
 from bertie.progress import progress_line
+from bertie.tasks.choosing import Rank
 from bertie.tasks.task import Answer, Example, Task
 from bertie.train.finetuning import check_length
 from bertie.train.task_data import Examples
@@ -22,11 +33,15 @@ from bertie.train.task_data import Examples
 
 def predict(
     folder: str = typer.Argument(help="A folder that bertie finetune made."),
-    texts: list[str] = typer.Argument(None, help="A text, or the texts of a pair, instead of --input."),
+    texts: list[str] = typer.Argument(
+        None, help="A text, the texts of a pair, or a query and its candidates, instead of --input."
+    ),
     input: list[str] = typer.Option([], help="A file of rows; may be given several times."),
     output: Path | None = typer.Option(None, help="One JSON object a line; standard output by default."),
     task: str | None = typer.Option(None, help="Which one, where the folder was trained for several."),
     column: list[str] = typer.Option([], help="Which column plays which role, like text=review."),
+    format: str | None = FORMAT,
+    header: bool | None = HEADER,
     length: int | None = typer.Option(None, min=8, help="Tokens of a row; as in training by default."),
 ) -> None:
     """Let a task model answer, row by row and in their order.
@@ -40,16 +55,20 @@ def predict(
     rows = length_of(pretrained, length)
     tokenizer = check_length(pretrained, rows)
     if texts:
-        values = values_on_the_line(chosen, texts)
-        if replaced := table_of(tokenizer).count(values):
+        given = values_on_the_line(chosen, texts)
+        if replaced := sum(map(table_of(tokenizer).count, given)):
             say(f"{replaced:,} words are put right by the table")
-        example = chosen.read(values, tokenizer, rows)
-        tell_cuts(int(example.num_cut > 0), example.num_cut, rows)
-        for _, answer in answers_of(pretrained.model, chosen, iter([example])):
+        read = [chosen.read(values, tokenizer, rows) for values in given]
+        tell_cuts(sum(one.num_cut > 0 for one in read), sum(one.num_cut for one in read), rows)
+        answers = [answer for _, answer in answers_of(pretrained.model, chosen, read)]
+        if isinstance(chosen, Rank):
+            told = [{"candidate": text, **answer} for text, answer in zip(texts[1:], answers, strict=True)]
+            answers = sorted(told, key=lambda answer: -answer["score"])
+        for answer in answers:
             typer.echo(json.dumps(answer, ensure_ascii=False))
         return
-    labelled = open_labelled(chosen, input, column_names(column), targets=False)
-    examples = Examples(chosen, labelled, tokenizer, rows, "refuse", labelled=False)
+    labelled = open_labelled(chosen, input, column_names(column), FileLook(format, header), targets=False)
+    examples = Examples(chosen, labelled, tokenizer, rows, "refuse", labelled=False, remembered=0)
     errors = []
     with (
         opened(output) as file,

@@ -9,7 +9,7 @@ from bertie.train.evaluation import PREDICTION_LOSSES
 from bertie.train.history import SHARES
 
 Record = dict[str, Any]
-SCORES = ("f1", "exact_match", "matthews", "spearman", "pearson", "mrr")  # of tasks, as papers write them
+SCORES = ("f1", "macro_f1", "exact_match", "matthews", "spearman", "pearson", "mrr")  # of tasks, as papers write them
 
 
 class RunLine:
@@ -71,7 +71,10 @@ def step_told(record: Record) -> str:
 def figures_told(figures: Record) -> str:
     told = [f"loss {figures['loss']:.4f}"]
     told += [f"{name.replace('_', ' ')} {value:.1%}" for name, value in figures.items() if name.endswith(SHARES)]
-    told += [f"{name.replace('_', ' ')} {figures[name]:.4f}" for name in SCORES if name in figures]
+    scores = {
+        name: value for name, value in figures.items() if name.rpartition(".")[2] in SCORES
+    }  # of one task of several
+    told += [f"{name.replace('_', ' ')} {value:.4f}" for name, value in scores.items()]
     if "perplexity" in figures:
         told.append(f"perplexity {figures['perplexity']:.1f}")
     name = next((name for name in PREDICTION_LOSSES if name in figures), None)

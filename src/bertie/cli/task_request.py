@@ -1,13 +1,17 @@
 """The words of `finetune`, `evaluate` and `predict` enter; a task, rows and their columns leave."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import typer
 
 from bertie.cli.app import console
 from bertie.cli.choices import check
 from bertie.data.rows import Rows, guess_columns, open_rows
 from bertie.data.rows.gathered_rows import gathered
+from bertie.data.rows.opening import KINDS
 from bertie.errors import CapabilityError, SpecError
 from bertie.models.pretrained import Pretrained
 from bertie.nn.crf import CRFSpec
@@ -88,11 +92,29 @@ def similarity_of(given: Mapping[str, Any]) -> Similarity:
     return Similarity()
 
 
+@dataclass(frozen=True)
+class FileLook:
+    """What a file's name and content do not tell: its kind, and whether a table begins with its columns' names."""
+
+    format: str | None = None
+    header: bool | None = None
+
+
+FORMAT = typer.Option(None, help=f"Of the files, where it is not guessed right: {', '.join(KINDS)}.")
+HEADER = typer.Option(None, "--header/--no-header", help="Whether csv and tsv begin with names of columns; guessed.")
+
+
 def open_labelled(
-    task: Task, paths: Sequence[str | Path], named: Mapping[str, str], *, targets: bool = True
+    task: Task,
+    paths: Sequence[str | Path],
+    named: Mapping[str, str],
+    look: FileLook = FileLook(),
+    *,
+    targets: bool = True,
 ) -> Labelled:
     """What was guessed is told. Without `targets` rows need none."""
-    rows = open_rows(paths, "lines" if isinstance(task, Spacing) and all(map(is_plain, paths)) else None)
+    format = look.format or ("lines" if isinstance(task, Spacing) and all(map(is_plain, paths)) else None)
+    rows = open_rows(paths, format, header=look.header)
     if "candidates" in task.roles:
         rows, named = gathered(rows, "candidates", task.roles["candidates"], named)
     for notice in rows.notices:
@@ -132,16 +154,18 @@ def wants(task: Task, role: str, rows: Rows, named: Mapping[str, str], targets: 
     return True
 
 
-def values_on_the_line(task: Task, texts: Sequence[str]) -> Values:
-    """Texts in the order of the task's roles; candidates may be many."""
+def values_on_the_line(task: Task, texts: Sequence[str]) -> list[Values]:
+    """Rows with texts in the order of the task's roles; candidates may be many, and are a row each in a ranking."""
     roles = [role for role in task.roles if role not in task.targets]
+    if isinstance(task, Rank) and len(texts) > 2:
+        return [{"text": texts[0], "other": candidate} for candidate in texts[1:]]
     if roles[-1] == "candidates" and len(texts) >= len(roles):
         texts = [*texts[: len(roles) - 1], list(texts[len(roles) - 1 :])]  # type: ignore[list-item]
     least = len([role for role in roles if role not in task.optional])
     if not least <= len(texts) <= len(roles):
         asked = ", ".join(f"[{role}]" if role in task.optional else role for role in roles)
         raise SpecError(f"the task asks for {asked}; {len(texts)} texts were given")
-    return dict(zip(roles, texts, strict=False))
+    return [dict(zip(roles, texts, strict=False))]
 
 
 def column_names(words: Sequence[str]) -> dict[str, str]:

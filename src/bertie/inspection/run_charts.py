@@ -17,10 +17,11 @@ UNITS = (("hours", 3600.0), ("minutes", 60.0), ("seconds", 1.0))
 
 
 def main_figures(runs: Sequence[RunHistory]) -> list[str]:
-    """The loss that has a baseline, or the whole one; its accuracy; the speed."""
+    """The loss that has a baseline, or the whole one, or its only part; its accuracy; the speed."""
     known = all_figures(runs)
-    loss = next((name for name in PREDICTION_LOSSES if name in known), "loss")
-    return [name for name in (loss, f"{loss}_accuracy", SPEED) if name in known]
+    loss = next((name for name in (*PREDICTION_LOSSES, "loss") if name in known), known[0] if known else "")
+    accuracy = next((name for name in (f"{loss}_accuracy", "accuracy") if name in known), "")
+    return [name for name in dict.fromkeys((loss, accuracy, SPEED)) if name in known]
 
 
 def all_figures(runs: Sequence[RunHistory]) -> list[str]:

@@ -71,7 +71,7 @@ def joined(value: Any, between: str = " ") -> str:
     if not isinstance(value, list | tuple):
         return str(value)
     words = [str(word) for word in value]
-    return ("" if all(len(word) == 1 for word in words) else between).join(words)
+    return ("" if between == " " and all(len(word) == 1 for word in words) else between).join(words)
 
 
 def _place(task: Task, role: str, example: Example, answer: Answer) -> int:

@@ -10,8 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from bertie.inspection.chart import Chart, Line
 from bertie.inspection.task_intervals import SECONDS, MeasuredMetrics, label_rows, measured_metrics
 from bertie.inspection.task_mistakes import Mistakes, find_mistakes
+from bertie.inspection.text_chart import draw_text
 from bertie.tasks.classification import MultiLabel
 from bertie.tasks.label_sets import sorted_labels
 from bertie.tasks.metrics.entities import entity_scores_by_label
@@ -25,6 +27,7 @@ MOST_LABELS = 20  # of a table of confusion
 # In the terminal: tables of one kind, labels of a table of confusion, labels with scores, mistakes, columns.
 TABLES, CONFUSED, SCORED, MISTAKES, COLUMNS = 2, 8, 12, 5, 100
 LABEL, CELL = 18, 10  # columns
+CURVE_ROWS = 8  # of the learning curve
 FIGURES = ("precision", "recall", "f1")
 
 Scores = Mapping[str, Mapping[str, float]]  # by label: precision, recall, f1, support
@@ -157,6 +160,9 @@ def terminal_lines(report: TaskReport) -> list[str]:
         lines.append(f"  {name:{width}}  {value}  {interval}".rstrip())
     lines.append(f"  ({intervals_told(report.metrics)})")
     lines += _tables(report)
+    if report.history is not None and len(measured := report.history.held_out(report.main)) > 1:
+        chart = Chart(report.main.replace("_", " "), "steps", [Line("held out", measured, "o")])
+        lines += ["", *draw_text(chart, COLUMNS - 12, CURVE_ROWS)]
     shown = report.mistakes.worst[:MISTAKES]
     if shown:
         lines += ["", f"the worst {len(shown)} of {wrong:,} rows that are not wholly right"]

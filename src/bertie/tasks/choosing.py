@@ -42,6 +42,7 @@ class Choice(Task):
     texts: ClassVar[Sequence[str]] = ("text",)  # a label may be one of the candidates, word by word
     main: ClassVar[str] = "accuracy"
     numbered_from: int = Field(default=0, ge=0, le=1)  # the first candidate, in labels and answers
+    by_number: bool = False  # every label of the training rows could be a number, so that is what they are
     head: SequenceHeadSpec = SequenceHeadSpec()
 
     @property
@@ -50,17 +51,19 @@ class Choice(Task):
 
     def fitted(self, rows: Iterable[Values]) -> Self:
         """Labels from 1 tell themselves by never being 0, and by being as high as there are candidates."""
-        found, reaches_end = False, False
+        found, named = list[tuple[str, int]](), False  # label, number of candidates
         for values in rows:
             with suppress(InputError):
-                candidates, number = Candidates.of(values), label_of(values.get("label"))
-                found = True
-                if number == "0":
-                    return self.replace(numbered_from=0)
-                reaches_end = reaches_end or number == str(len(candidates.texts))
+                candidates, label = Candidates.of(values), label_of(values.get("label"))
+                found.append((label, len(candidates.texts)))
+                named = named or bool(candidates.names)
         if not found:
             raise InputError("no row has candidates and a label", hint="are the right columns named?")
-        return self.replace(numbered_from=int(reaches_end))
+        numbers = all(label.isdecimal() and int(label) <= count for label, count in found)
+        from_zero = any(label == "0" for label, _ in found)
+        numbered_from = int(numbers and not from_zero and any(label == str(count) for label, count in found))
+        by_number = numbers and not named and all(int(label) - numbered_from < count for label, count in found)
+        return self.replace(numbered_from=numbered_from, by_number=by_number)
 
     def summary(self) -> str:
         return f"candidates are numbered from {self.numbered_from}"
@@ -75,7 +78,7 @@ class Choice(Task):
         fields["candidates"] = np.array([len(one["tokens"]) for one, _ in read])
         gold = None
         if "label" in values:
-            place = candidates.place_of(label_of(values["label"]), self.numbered_from)
+            place = candidates.place_of(label_of(values["label"]), self.numbered_from, self.by_number)
             gold, fields["label"] = place + self.numbered_from, np.asarray(place)
         return Example((fields,), gold, {"candidates": candidates.texts}, sum(num_cut for _, num_cut in read))
 
@@ -138,9 +141,9 @@ class Candidates:
             [one if isinstance(one, str) and one.strip() else label_of(one, "candidate") for one in texts], names
         )
 
-    def place_of(self, label: str, numbered_from: int) -> int:
-        """From 0, by name, by text, by number or by letter."""
-        for every in (self.names, [text.strip() for text in self.texts]):
+    def place_of(self, label: str, numbered_from: int, by_number: bool = False) -> int:
+        """From 0, by name, by text, by number or by letter; `by_number`, where texts are numbers too, without texts."""
+        for every in (self.names, [] if by_number else [text.strip() for text in self.texts]):
             if label in every:
                 return every.index(label)
         place = -1

@@ -165,6 +165,7 @@ class MultiLabel(Labelling):
     """Any number of labels a text. A label is told where its probability passes its own threshold."""
 
     kind: Literal["multi-label"] = "multi-label"
+    roles: ClassVar[Mapping[str, Sequence[str]]] = {"text": TEXT, "other": OTHER, "label": ("labels", *LABEL)}
     main: ClassVar[str] = "f1"
     labels: tuple[str, ...] = ()
     thresholds: tuple[float, ...] = ()

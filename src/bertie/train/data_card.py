@@ -86,6 +86,7 @@ class SeenRows:
         self.num_cut = np.zeros(num_rows, np.int32)  # [N] tokens
         self.texts = np.zeros(num_rows, np.uint64)  # [N] hashes; 0 where there is no text
         self.labels: Counter[str] = Counter()
+        self.num_gold, self.repeats = 0, False  # rows with gold; whether one has the same label twice
         self.gold: list[Any] = []
 
     def sample(self, read: Callable[[int], Example | None]) -> None:
@@ -106,7 +107,10 @@ class SeenRows:
         self.num_cut[number] = example.num_cut
         self.texts[number] = text_hash(self.task, example.values)
         if example.gold is not None:
-            self.labels.update(self.task.labels_of(example.gold))
+            labels = self.task.labels_of(example.gold)
+            self.labels.update(labels)
+            self.num_gold += 1
+            self.repeats = self.repeats or len(set(labels)) < len(labels)
             if len(self.gold) < KEPT_GOLD:
                 self.gold.append(example.gold)
 
@@ -134,7 +138,8 @@ class SeenRows:
         return f"{self.num_read:,} of {self.num_rows:,} rows are read"
 
     def as_dict(self) -> dict[str, Any]:
-        total = self.labels.total()
+        # Of rows, also where one has several labels; of words, where labels are theirs.
+        total = self.labels.total() if self.repeats else self.num_gold
         lengths, num_cut = self.lengths, self.num_cut[self.num_cut > 0]
         return {
             "rows": self.num_rows,

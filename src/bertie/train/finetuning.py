@@ -12,7 +12,7 @@ from typing import Any
 from pydantic import Field
 
 from bertie.data.rows import RowError
-from bertie.errors import SpecError, TokenizerError
+from bertie.errors import InputError, SpecError, TokenizerError
 from bertie.models.model import Model
 from bertie.models.pretrained import Pretrained
 from bertie.models.sentence import pooled_as
@@ -122,8 +122,8 @@ class Job:
         learned = Examples(task, train, tokenizer, length, policy, card.train.seen)
         measured = None if dev is None else Examples(task, dev, tokenizer, length, policy, card.dev.seen)
         card.train.sample(learned.example)
-        if measured is not None:
-            measured.all()
+        if measured is not None and not measured.all():
+            raise InputError("no row can be used", where=measured.data.rows.name)
         return cls(task, learned, measured, card)
 
     def facts(self) -> dict[str, Any]:

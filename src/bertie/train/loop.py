@@ -42,7 +42,7 @@ class NotFiniteError(UserError):
     def __init__(self, step: int, figure: str, kept: Path | None = None):
         """`kept` is where the last state that was good lies."""
         self.step, self.figure = step, figure  # the step from 0
-        hint = "begin anew" if kept is None else f"go on in a new run, --from {kept}"
+        hint = "begin anew" if kept is None else f"go on from {kept} in a new run"
         super().__init__(f"{figure} is not finite at step {step + 1:,}", hint=f"{hint}, with a lower --lr")
 
 

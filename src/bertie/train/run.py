@@ -259,10 +259,11 @@ class _Run:
         if warning is not None and self._progress() > self.options.schedule.warmup:
             self._note({"event": "warning", "step": done, "what": warning})
         best, rank = self.state.best, evaluation.rank(figures)
-        if not rank < (best["rank"] if best else math.inf):  # also where it is no number
-            self.state.waited += 1
+        known = (best["rank"], best["loss"]) if best else (math.inf, math.inf)
+        self.state.waited = 0 if rank < known[0] else self.state.waited + 1
+        if not (rank, figures["loss"]) < known:  # also where it is no number
             return False
-        self.state.best, self.state.waited = {"step": done, "loss": figures["loss"], "rank": rank}, 0
+        self.state.best = {"step": done, "loss": figures["loss"], "rank": rank}
         self.checkpoints.best = done
         return True
 

@@ -9,6 +9,7 @@ from statistics import mean, stdev
 from typing import Any
 
 from bertie.data.manifest import write_whole
+from bertie.errors import FolderError
 from bertie.train.run_folder import MODEL, SUMMARY
 
 Summaries = Mapping[int, Mapping[str, Any]]  # by seed
@@ -16,6 +17,20 @@ Summaries = Mapping[int, Mapping[str, Any]]  # by seed
 
 def seed_folder(out: Path, seed: int) -> Path:
     return out / f"seed-{seed}"
+
+
+def refuse_other_models(out: Path) -> None:
+    """OUT/model is replaced by the best of the seeds: it must be one of ours, or not be there."""
+    if not (out / MODEL).exists():
+        return
+    try:
+        ours = "seeds" in json.loads((out / SUMMARY).read_bytes())
+    except (OSError, ValueError):
+        ours = False
+    if not ours:
+        raise FolderError(
+            f"has a {MODEL} that no run of several seeds made", where=str(out), hint="choose another --out"
+        )
 
 
 def spread(summaries: Summaries) -> dict[str, dict[str, float]]:

@@ -22,7 +22,7 @@ from bertie.train.instances import split_rows
 from bertie.train.task_evaluation import TaskEvaluation
 
 Policy = Literal["refuse", "skip"]
-REMEMBERED = 100_000  # examples that are kept once they are read
+REMEMBERED = 100_000  # examples
 
 PARTICULAR = re.compile(r"'[^']*'|\"[^\"]*\"|-?\d[\d,.]*")
 
@@ -58,13 +58,14 @@ class Examples:
         seen: Seen | None = None,
         *,
         labelled: bool = True,
+        remembered: int = REMEMBERED,
     ):
-        """Where `labelled`, a row without gold cannot be used."""
+        """Where `labelled`, a row without gold cannot be used. So many are `remembered` once they are read."""
         self.labelled = labelled
         self.task, self.data, self.tokenizer, self.length, self.policy = task, data, tokenizer, length, policy
         self.faults = Faults()
         self.num_cut: dict[int, int] = {}  # tokens, by row
-        self.example = lru_cache(REMEMBERED)(self._example)
+        self.example = lru_cache(remembered)(self._example)
         self._seen, self._known = seen, set[int]()
 
     # What an epoch's plan asks of samples; steps are counted in rows, so that lengths need not be known.

@@ -11,7 +11,7 @@ from bertie.errors import InputError, UserError
 Writer = Callable[[str, str | bytes], Path]
 
 ONE = {"text": ("text", "sentence", "review", "content", "comment"), "label": ("label", "labels", "class", "target")}
-TWO = {"first": ("sentence1", "premise"), "second": ("sentence2", "hypothesis")}
+TWO = {"text": ("sentence1", "premise"), "other": ("sentence2", "hypothesis")}
 
 
 def test_names_go_first_whatever_their_case(write: Writer) -> None:
@@ -90,9 +90,9 @@ def test_wrong_rows_do_not_hinder(write: Writer) -> None:
 
 def test_real_pairs_are_told_by_their_content(shared: Path) -> None:
     similar = guess_columns(open_rows(shared / "data/stsb/sts-train.tsv"), {**TWO, "score": ("score", "similarity")})
-    assert similar.columns == {"first": "column6", "second": "column7", "score": "column5"}
+    assert similar.columns == {"text": "column6", "other": "column7", "score": "column5"}
     alike = guess_columns(open_rows(shared / "data/mrpc/msr_paraphrase_train.txt"), {**TWO, "label": ONE["label"]})
-    assert alike.columns == {"first": "#1 String", "second": "#2 String", "label": "Quality"}
+    assert alike.columns == {"text": "#1 String", "other": "#2 String", "label": "Quality"}
 
 
 def test_a_real_file_without_its_header_is_told_by_its_content(shared: Path, write: Writer) -> None:

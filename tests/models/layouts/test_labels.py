@@ -11,7 +11,7 @@ from bertie.models.folder import open_folder
 from bertie.models.layouts.labels import NUMBER, ROWS, label_config, labels_of, looks_at_rows, scheme_of, task_of
 from bertie.nn.heads import SequenceHeadSpec
 from bertie.tasks.answering import Answering
-from bertie.tasks.choosing import Choice
+from bertie.tasks.choosing import Choice, Rank
 from bertie.tasks.classification import Classify, MultiLabel
 from bertie.tasks.similarity import Similarity
 from bertie.tasks.tagging import Tagging
@@ -118,3 +118,8 @@ def test_a_class_that_its_tensors_do_not_bear_out(
     opened = open_folder(tmp_path)
     assert opened.model.recipe.objectives == ()
     assert opened.report.unused == ("qa_outputs.bias", "qa_outputs.weight")
+
+
+def test_a_cross_encoder_is_told_to_leave_scores_as_they_are() -> None:
+    assert label_config(Similarity())["sentence_transformers"]["activation_fn"].endswith("Identity")
+    assert "sentence_transformers" not in label_config(Rank()), "a probability of relevance"

@@ -111,8 +111,7 @@ CHOICES: dict[str, Callable[[Sequence[Column], int], Choice]] = {
 # What a role's column holds. A role that is not here goes by name alone.
 CONTENTS = {
     "text": "text",
-    "first": "text",
-    "second": "text",
+    "other": "text",
     "number": "number",
     "score": "number",
     "label": "label",

@@ -20,6 +20,8 @@ from bertie.text.tag_schemes import SchemeName, guess_scheme
 # What the name of a class ends with.
 ROWS, CHOICE = "ForSequenceClassification", "ForMultipleChoice"
 TOKENS, ANSWERS = "ForTokenClassification", "ForQuestionAnswering"
+# A cross-encoder of `sentence-transformers` takes the sigmoid of a single output where nothing is said.
+CROSS_ENCODER = {"activation_fn": "torch.nn.modules.linear.Identity"}
 ONE, MANY, NUMBER = "single_label_classification", "multi_label_classification", "regression"
 
 
@@ -72,6 +74,8 @@ def label_config(task: Task) -> dict[str, Any]:
     }
     if told.problem is not None and (told.problem != ONE or len(labels) > 1):  # which they refuse for a single label
         config["problem_type"] = told.problem
+    if told.problem == NUMBER:
+        config["sentence_transformers"] = CROSS_ENCODER
     return config
 
 

@@ -126,7 +126,8 @@ def best_threshold(
 
     `null_differences` [N]: how much better "no answer" scored than the best answer; `scores` [N]: exact match or F1 of
     the best answer, as if every question were answered. Unlike in the SQuAD script, questions of equal difference are
-    answered together or not at all, and answering none has a threshold below all differences instead of 0.
+    answered together or not at all, and the threshold lies halfway between two differences. Among equally good ones
+    the nearest to 0 is taken.
     """
     differences = np.asarray(null_differences, dtype=np.float64)
     answered, abstained = np.asarray(scores, dtype=np.float64), ~np.asarray(has_answer, dtype=np.bool_)
@@ -136,7 +137,10 @@ def best_threshold(
     differences = differences[order]
     gains = np.cumsum((answered - abstained)[order])
     ends = np.flatnonzero(np.append(differences[1:] > differences[:-1], True))
-    thresholds = np.concatenate([[differences[0] - 1.0], differences[ends]])
-    totals = abstained.sum() + np.concatenate([[0.0], gains[ends]])
-    best = int(np.argmax(totals))
+    highest, next_higher = differences[ends], np.append(differences[ends[:-1] + 1], differences[-1] + 2.0)
+    halfway = (highest + next_higher) / 2
+    thresholds = np.append(differences[0] - 1.0, np.where(halfway < next_higher, halfway, highest))
+    totals = abstained.sum() + np.append(0.0, gains[ends])
+    equals = np.flatnonzero(totals == totals.max())
+    best = int(equals[np.argmin(np.abs(thresholds[equals]))])
     return NoAnswerThreshold(float(thresholds[best]), float(totals[best]) / len(differences))
