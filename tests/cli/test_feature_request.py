@@ -89,7 +89,7 @@ def test_a_linear_top_over_several_seeds_and_a_store_of_its_own(
 ) -> None:
     out, store = tmp_path / "task", tmp_path / "store"
     words = ("classify", "--base", base, "--train", reviews, "--epochs", 1, "--features", "weighted")
-    done = run_bertie("finetune", *words, "--seeds", 2, "--feature-store", store, "--out", out)
+    done = run_bertie("finetune", *words, "--dev", reviews, "--seeds", 2, "--feature-store", store, "--out", out)
     assert done.returncode == 0, done.stderr
     assert len(list(store.glob("weighted-*.f32"))) == 1 and not (tmp_path / "features").exists()
     assert run_bertie("predict", out, "the film was good").returncode == 0
