@@ -82,7 +82,14 @@ def parse(words: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--dry-run", action="store_true", help="print the cells and their commands")
     parser.add_argument("--minutes", type=positive, help="of each cell, instead of its own: for a trial")
     parser.add_argument("--seeds", type=int, nargs="+", help="instead of the experiment's own")
-    parser.add_argument("--jobs", type=int, default=1, help="cells at once; not where the clock ends a run")
+    parser.add_argument(
+        "--jobs",
+        type=int,
+        default=1,
+        choices=range(1, 65),
+        metavar="N",
+        help="cells at once; not where the clock ends a run",
+    )
     parser.add_argument("--data", type=Path, default=shared, help="the folder with real data")
     parser.add_argument(
         "--store", type=lambda word: Store(Path(word)), default=Store(runs), help="where results are kept"

@@ -71,9 +71,8 @@ def step_told(record: Record) -> str:
 def figures_told(figures: Record) -> str:
     told = [f"loss {figures['loss']:.4f}"]
     told += [f"{name.replace('_', ' ')} {value:.1%}" for name, value in figures.items() if name.endswith(SHARES)]
-    scores = {
-        name: value for name, value in figures.items() if name.rpartition(".")[2] in SCORES
-    }  # of one task of several
+    # Of several tasks each has its own: "tag.f1".
+    scores = {name: value for name, value in figures.items() if name.rpartition(".")[2] in SCORES}
     told += [f"{name.replace('_', ' ')} {value:.4f}" for name, value in scores.items()]
     if "perplexity" in figures:
         told.append(f"perplexity {figures['perplexity']:.1f}")

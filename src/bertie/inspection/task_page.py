@@ -16,6 +16,7 @@ from bertie.inspection.task_report import (
     intervals_told,
     metric_told,
     most_supported,
+    spoken,
 )
 from bertie.train.history import RunHistory
 
@@ -132,7 +133,3 @@ def _name(name: str) -> str:
 
 def _note(words: str) -> str:
     return f'<p class="note">{escape(words)}</p>'
-
-
-def spoken(metric: str) -> str:
-    return metric.replace("_", " ")

@@ -134,6 +134,10 @@ def most_supported(scores: Scores, most: int) -> list[str]:
     return [label for label in scores if label in set(chosen)]
 
 
+def spoken(metric: str) -> str:
+    return metric.replace("_", " ")
+
+
 def intervals_told(metrics: MeasuredMetrics) -> str:
     if not metrics.values:
         return ""
@@ -161,7 +165,7 @@ def terminal_lines(report: TaskReport) -> list[str]:
     lines.append(f"  ({intervals_told(report.metrics)})")
     lines += _tables(report)
     if report.history is not None and len(measured := report.history.held_out(report.main)) > 1:
-        chart = Chart(report.main.replace("_", " "), "steps", [Line("held out", measured, "o")])
+        chart = Chart(spoken(report.main), "steps", [Line("held out", measured, "o")])
         lines += ["", *draw_text(chart, COLUMNS - 12, CURVE_ROWS)]
     shown = report.mistakes.worst[:MISTAKES]
     if shown:

@@ -62,8 +62,9 @@ def keep_best(out: Path, summaries: Summaries) -> dict[str, Any]:
     for old in (part, out / MODEL):
         shutil.rmtree(old, ignore_errors=True)
     shutil.copytree(seed_folder(out, best) / MODEL, part)
-    part.rename(out / MODEL)
+    # First, so that a kill leaves no model that nobody made.
     write_whole(out / SUMMARY, (json.dumps(told, indent=1) + "\n").encode())
+    part.rename(out / MODEL)
     return told
 
 

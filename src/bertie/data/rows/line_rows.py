@@ -11,6 +11,8 @@ class LineRows(Rows):
     def __init__(self, source: FileBytes):
         self.name, self.notices = source.name, []
         self._records = Records(source)
+        if self._records.num_blank:
+            self.notices.append(f"{self.name}: {self._records.num_blank:,} blank lines are no rows")
 
     @property
     def num_rows(self) -> int:
