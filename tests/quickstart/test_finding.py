@@ -46,6 +46,13 @@ def test_by_words_what_shares_none_is_not_found(finder: Finder) -> None:
     assert finder.by_words("south") == []
 
 
+def test_words_are_also_looked_up_in_the_whole_texts(made: Callable[..., Entry]) -> None:
+    entry = made("a.first", "points east", rest="never to the south")
+    finder = Finder(cast(Pretrained, Compass()), [entry], np.ones((1, 2), np.float32))
+    assert finder.by_words("south") == []
+    assert [one.entry.name for one in finder.in_whole("south")] == ["a.first"]
+
+
 def test_texts_of_a_user_are_not_gathered_by_file(made: Callable[..., Entry]) -> None:
     entries = [made(f"a.txt:{number}", "east", kind="text") for number in range(3)]
     found = Finder(cast(Pretrained, Compass()), entries, np.eye(3, 2, dtype=np.float32)).by_meaning("east")

@@ -8,7 +8,7 @@ import numpy as np
 
 from bertie.models.pretrained import Pretrained
 from bertie.quickstart.entry import Entry
-from bertie.quickstart.learning_rows import LENGTH, searched
+from bertie.quickstart.learning_rows import LENGTH, named, searched
 from bertie.quickstart.questions import Question
 from bertie.search.bm25 import BM25Index
 
@@ -23,11 +23,13 @@ class Found:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What both found for a question, and where in it the first accepted group stands, from 1."""
+    """What was found for a question, and where in it the first accepted group stands, from 1. Meaning and words are
+    looked up in the same texts; `in_whole` are words looked up in the whole ones."""
 
     question: Question
     by_meaning: list[Found]
     by_words: list[Found]
+    in_whole: list[Found]
 
     @property
     def meaning_place(self) -> int | None:
@@ -36,6 +38,10 @@ class Outcome:
     @property
     def words_place(self) -> int | None:
         return place_of(self.by_words, self.question.accepted)
+
+    @property
+    def whole_place(self) -> int | None:
+        return place_of(self.in_whole, self.question.accepted)
 
 
 class Finder:
@@ -52,15 +58,26 @@ class Finder:
         return self._best(self.vectors @ vector, top)
 
     def by_words(self, question: str, top: int = TOP) -> list[Found]:
-        scores = self._words.scores(question)
-        return [found for found in self._best(scores, top) if found.score > 0]
+        return self._sharing_words(self._words, question, top)
+
+    def in_whole(self, question: str, top: int = TOP) -> list[Found]:
+        """By words, in all that an entry says: an encoder reads only its first tokens."""
+        return self._sharing_words(self._whole, question, top)
 
     def outcome(self, question: Question) -> Outcome:
-        return Outcome(question, self.by_meaning(question.question), self.by_words(question.question))
+        asked = question.question
+        return Outcome(question, self.by_meaning(asked), self.by_words(asked), self.in_whole(asked))
 
     @cached_property
     def _words(self) -> BM25Index:
         return BM25Index([searched(entry) for entry in self.entries])
+
+    @cached_property
+    def _whole(self) -> BM25Index:
+        return BM25Index([named(entry) for entry in self.entries])
+
+    def _sharing_words(self, index: BM25Index, question: str, top: int) -> list[Found]:
+        return [found for found in self._best(index.scores(question), top) if found.score > 0]
 
     def _best(self, scores: np.ndarray, top: int) -> list[Found]:
         best: dict[int | str, Found] = {}

@@ -36,10 +36,13 @@ class Results:
     seconds: dict[str, float]
 
     @property
-    def num_found(self) -> tuple[int, int]:
-        """Questions with an accepted answer among the first: by meaning, by words."""
-        places = [(one.meaning_place, one.words_place) for one in self.outcomes]
-        return sum(meaning is not None for meaning, _ in places), sum(words is not None for _, words in places)
+    def num_found(self) -> tuple[int, int, int]:
+        """Questions with an accepted answer among the first: by meaning, by words, by words in the whole texts."""
+        return (
+            sum(one.meaning_place is not None for one in self.outcomes),
+            sum(one.words_place is not None for one in self.outcomes),
+            sum(one.whole_place is not None for one in self.outcomes),
+        )
 
     @property
     def num_found_alone(self) -> int:

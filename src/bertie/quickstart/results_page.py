@@ -15,7 +15,7 @@ from bertie.train.run_folder import MODEL
 
 SHOWN = 3  # entries of an answer in a table
 NOT_FOUND = "–"
-QUESTION_HEAD = ("question", "accepted", "by meaning", "first", "by words", "first")
+QUESTION_HEAD = ("question", "accepted", "by meaning", "first", "BM25", "first", "BM25, whole texts")
 
 
 def results_page(found: Results, place: Place, plan: Plan) -> str:
@@ -46,17 +46,18 @@ def score_rows(found: Results) -> list[tuple[str, str, str]]:
     what = f"a summary finds its text among the first {TOP} of {found.num_pairs:,} held-out ones"
     rows.append((what, f"{meaning:.1%}", f"{words:.1%}"))
     if found.outcomes:
-        by_meaning, by_words = found.num_found
+        by_meaning, by_words, in_whole = found.num_found
         what = f"of {len(found.outcomes)} questions an accepted module is among the first {TOP}"
-        rows.append((what, str(by_meaning), str(by_words)))
+        rows.append((what, str(by_meaning), f"{by_words}; {in_whole} in the whole texts"))
     return rows
 
 
 def questions_told(found: Results) -> str:
-    by_meaning, by_words = found.num_found
+    by_meaning, by_words, in_whole = found.num_found
     return (
         f"An accepted module is among the first {TOP} for {by_meaning} of {len(found.outcomes)} questions by meaning, "
-        f"{by_words} by words (BM25); {found.num_found_alone} by meaning alone."
+        f"{by_words} by words (BM25) in the same texts (names and summaries), {in_whole} by words in the whole texts. "
+        f"{found.num_found_alone} are found by meaning and not by words in the same texts."
     )
 
 
@@ -69,6 +70,7 @@ def question_row(outcome: Outcome) -> tuple[str, ...]:
         names(outcome.by_meaning[:SHOWN]),
         str(outcome.words_place or NOT_FOUND),
         names(outcome.by_words[:SHOWN]),
+        str(outcome.whole_place or NOT_FOUND),
     )
 
 
