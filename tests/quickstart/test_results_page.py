@@ -41,11 +41,11 @@ def test_places_are_counted_beside_bm25_whatever_they_say(made: Make) -> None:
     assert results.num_found == (1, 1, 1)
     assert results.num_found_alone == 1
     text = printed(question_table(results))
-    assert "for 1 of 3 questions by meaning, 1 by words" in text
+    assert "for 1 of 3 questions by meaning, 1 by words" in " ".join(text.split())
     assert "write [logs]" in text
     row = next(line for line in text.splitlines() if "copy a folder" in line)
     assert [cell.strip() for cell in row.strip("│").split("│")] == [
-        *("copy a folder", "shutil", "2", "os.walk, shutil.copytree", "–", "a.b", "–"),
+        *("copy a folder", "2", "–", "–", "os.walk"),
     ]
     scores = printed(score_table(results))
     assert "81.0%" in scores

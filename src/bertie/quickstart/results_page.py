@@ -16,6 +16,7 @@ from bertie.train.run_folder import MODEL
 SHOWN = 3  # entries of an answer in a table
 NOT_FOUND = "–"
 QUESTION_HEAD = ("question", "accepted", "by meaning", "first", "BM25", "first", "BM25, whole texts")
+SHORT_HEAD = ("question", "by meaning", "BM25", "BM25, whole texts", "first by meaning")
 
 
 def results_page(found: Results, place: Place, plan: Plan) -> str:
@@ -63,15 +64,21 @@ def questions_told(found: Results) -> str:
 
 def question_row(outcome: Outcome) -> tuple[str, ...]:
     question = outcome.question
+    by_meaning, by_words, in_whole = places(outcome)
     return (
         question.question,
         ", ".join(question.accepted),
-        str(outcome.meaning_place or NOT_FOUND),
+        by_meaning,
         names(outcome.by_meaning[:SHOWN]),
-        str(outcome.words_place or NOT_FOUND),
+        by_words,
         names(outcome.by_words[:SHOWN]),
-        str(outcome.whole_place or NOT_FOUND),
+        in_whole,
     )
+
+
+def places(outcome: Outcome) -> tuple[str, str, str]:
+    meaning, words, whole = outcome.meaning_place, outcome.words_place, outcome.whole_place
+    return str(meaning or NOT_FOUND), str(words or NOT_FOUND), str(whole or NOT_FOUND)
 
 
 def names(found: Sequence[Found]) -> str:
@@ -79,10 +86,11 @@ def names(found: Sequence[Found]) -> str:
 
 
 def question_table(found: Results) -> Table:
-    """For a terminal. Places are those of the first accepted module."""
-    shown = Table(*QUESTION_HEAD, title=questions_told(found), title_justify="left")
+    """For a terminal, narrower than the page's. Places are those of the first accepted module."""
+    shown = Table(*SHORT_HEAD, title=questions_told(found), title_justify="left")
     for outcome in found.outcomes:
-        shown.add_row(*map(escape_markup, question_row(outcome)))
+        cells = (outcome.question.question, *places(outcome), names(outcome.by_meaning[:1]))
+        shown.add_row(*map(escape_markup, cells))
     return shown
 
 
