@@ -51,6 +51,7 @@ bench: $(STAMP)  ## measure bertie beside its peers (they get an environment of 
 	$(PYTHON) benchmarks/corpus.py
 	$(PYTHON) benchmarks/pretrain.py
 	$(PYTHON) benchmarks/finetune.py
+	$(PYTHON) benchmarks/siamese.py
 
 .PHONY: experiment
 experiment: $(STAMP)  ## run or go on with an experiment: make experiment NAME=ablations

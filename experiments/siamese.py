@@ -37,8 +37,8 @@ class Study:
     rate: float
 
 
-SCORED = Study(Exercise("stsb", "STS-B", "similarity", "cosine", 5749, 1, 0.5), 32, 5e-5)
-UNLABELLED = Study(Exercise("sentences", "SimCSE", "similarity", "cosine", 10_000, 1, 1.0, length=64), 64, 1e-4)
+SCORED = Study(Exercise("stsb", "STS-B", "similarity", "cosine", 5749, 1, 2.0), 32, 5e-5)
+UNLABELLED = Study(Exercise("sentences", "SimCSE", "similarity", "cosine", 10_000, 1, 2.0, length=64), 64, 1e-4)
 STUDIES = (SCORED, UNLABELLED)
 
 

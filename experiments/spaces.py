@@ -12,7 +12,7 @@ from experiments.experiment import Column, Experiment, Rows, Setting
 from experiments.task_cells import Exercise, baseline_cell, read_own, rows_of, score
 
 OURS, RULE = "bertie", "longest known word"
-SPACES = Exercise("spaces", "spaces", "spaces", "spaces", 8000, 1, 10.0, num_test=1000)
+SPACES = Exercise("spaces", "spaces", "spaces", "spaces", 8000, 1, 16.0, num_test=1000)
 RECIPE, SIZE = "bilstm", "mini"
 BATCH, RATE = 8, 3e-3
 BAR = 0.95

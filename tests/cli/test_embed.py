@@ -14,9 +14,10 @@ from typer.testing import CliRunner, Result
 
 import bertie
 import bertie.cli.embed
+from bertie.cli.embed import describe
 from bertie.errors import UserError
 from bertie.search import bulk
-from bertie.search.bulk import EmbedProgress
+from bertie.search.bulk import EmbedProgress, EmbedReport
 
 
 @dataclass
@@ -26,6 +27,7 @@ class FakeEncoding:
     num_truncated: int
     num_cut: int
     num_empty: int
+    num_replaced: int = 0
 
 
 class FakeModel:
@@ -84,7 +86,12 @@ def test_writes_vectors_and_closes_with_a_summary(run: Callable[..., Result], tm
     assert f"{tmp_path}/v.npy: 5 texts as vectors of 2; 50 tokens in " in result.stdout
     assert "; 6 texts truncated (15 tokens cut), 1 empty" in result.stdout
     assert "reading the column 'review' (of 'id', 'review')" in result.stderr
-    assert "reading the column" not in result.stdout
+    assert "reading the column" not in result.stdout and "put right" not in result.stdout
+
+
+def test_words_that_were_put_right_are_told() -> None:
+    report = EmbedReport("v.npy", 5, 2, 50, 0, 0, 0, 3, 0, 1.0, ())
+    assert describe(report).endswith(", 0 empty, 3 words put right")
 
 
 def test_json_is_the_only_thing_on_stdout(run: Callable[..., Result], tmp_path: Path) -> None:

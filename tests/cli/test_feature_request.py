@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from bertie.cli.feature_request import RATE, TOP_RATE
+from bertie.cli.feature_request import RATE, TOP_RATE, store_folder
+from bertie.errors import SpecError
 from bertie.models.model import Model
 from bertie.models.pretrained import Pretrained
 from bertie.models.recipe import Size
@@ -93,8 +94,19 @@ def test_a_linear_top_over_several_seeds_and_a_store_of_its_own(
     assert done.returncode == 0, done.stderr
     assert len(list(store.glob("weighted-*.f32"))) == 1 and not (tmp_path / "features").exists()
     assert run_bertie("predict", out, "the film was good").returncode == 0
+    more = run_bertie("finetune", *words, "--dev", reviews, "--seeds", 3, "--feature-store", store, "--out", out)
+    assert more.returncode == 0 and "are there already" in more.stderr, "the third seed reads them, too"
     whole = run_bertie("finetune", *words[:-2], "--out", tmp_path / "whole")
     assert whole.returncode == 0 and rate(tmp_path / "whole") == RATE
+
+
+def test_features_are_kept_beside_the_run_and_never_in_it(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    assert store_folder(None, run) == tmp_path / "features"
+    assert store_folder(tmp_path / "runs", run) == tmp_path / "runs"
+    for given, out in ((None, tmp_path / "features"), (run, run), (run / "store", run)):
+        with pytest.raises(SpecError, match="would be stored in the run's own folder"):
+            store_folder(given, out)
 
 
 @pytest.mark.parametrize(

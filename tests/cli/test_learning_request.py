@@ -42,6 +42,7 @@ def test_words_become_a_spec(words: tuple[Any, ...], expected: dict[str, Any]) -
         ((None, 16, None, None), "--lora-alpha says nothing without --lora"),
         ((None, None, None, "query"), "--lora-on says nothing without --lora"),
         ((8, None, None, "querry"), "no part of a layer 'querry'"),
+        ((8, None, None, ""), "no part of a layer ''"),
         ((8, None, 1.0, None), "dropout"),
     ],
 )

@@ -8,11 +8,19 @@ from pathlib import Path
 import pytest
 
 import bertie
+from bertie.cli.beginning_request import texts_of
+from bertie.cli.noise_request import num_replaced
+from bertie.data.rows import open_rows
 from bertie.models.model import Model
 from bertie.models.pretrained import Pretrained
 from bertie.models.recipe import Size
 from bertie.models.recipes import bert
+from bertie.tasks.classification import Pair
+from bertie.tasks.spacing import Spacing
+from bertie.tasks.tagging import Tagging
+from bertie.text.confusable_words import ConfusableWords
 from bertie.text.vocabulary import wordpiece_tokenizer
+from bertie.train.task_data import Labelled
 
 Call = Callable[..., subprocess.CompletedProcess[str]]
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
@@ -112,6 +120,7 @@ def test_spaces_are_learned_from_plain_text(run_bertie: Call, tmp_path: Path) ->
         (("classify", "--recipe", "bort", "--vocab", "."), "did you mean 'bert'?"),
         (("classify", "--base", "BASE", "--confusable", "x"), "--confusable says nothing without --noise"),
         (("classify", "--base", "BASE", "--normalise", "no-such-file"), "there is no such file"),
+        (("spaces", "--recipe", "bilstm", "--normalise", "x"), "--normalise puts whole words right, and spaces reads"),
     ],
 )
 def test_what_is_wrong_is_said_in_one_sentence(
@@ -136,3 +145,19 @@ def test_answers_cannot_be_misspelt(base: Path, run_bertie: Call, tmp_path: Path
 def test_rates_that_are_none_are_refused(noise: str, base: Path, rows: Path, run_bertie: Call) -> None:
     done = run_bertie("evaluate", base, "--data", rows, "--noise", noise)
     assert done.returncode == 2 and "is no list of shares" in done.stderr
+
+
+def test_words_are_counted_as_they_are_read(base: Path) -> None:
+    tokenizer = wordpiece_tokenizer(PIECES).correcting(ConfusableWords.of({"gud": "good", "a film": "film"}))
+    values = {"text": "gud a film", "other": "gud", "label": "gud"}
+    assert num_replaced(tokenizer, Pair(), values) == 3
+    assert num_replaced(tokenizer, Tagging(), {"words": "gud a film", "tags": ["gud", "x", "y"]}) == 1
+    assert num_replaced(tokenizer, Spacing(), {"text": "gud"}) == 0, "it is read character by character"
+    model = bertie.load(base)
+    model.tokenizer = tokenizer
+    assert model.encode_report(["gud film", "good", "a gud a film"]).num_replaced == 3
+
+
+def test_characters_are_those_of_the_rows_that_can_be_read(tmp_path: Path) -> None:
+    (tmp_path / "rows.jsonl").write_text('{"text": "a b"}\n{"text": \n{"text": "c"}\n')
+    assert list(texts_of(Labelled(open_rows([tmp_path / "rows.jsonl"]), {"text": "text"}))) == ["a b", "c"]

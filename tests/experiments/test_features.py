@@ -1,9 +1,11 @@
 """Frozen features beside fine-tuning: their commands, what an epoch cost, and what is concluded."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from experiments.experiment import Setting
 from experiments.features import EPOCH, LINEAR, ONCE, TOPS, TUNED, TUNING, cells, conclude, read_timed
@@ -42,23 +44,25 @@ def test_an_epoch_costs_its_steps(tmp_path: Path, stored: bool) -> None:
         (tmp_path / "features").mkdir()
         for name in ("train", "dev"):
             (tmp_path / "features" / f"{name}.json").write_text('{"seconds": 1.5}')
-    figures = read_timed(tmp_path, TUNING)["figures"]
+    figures = read_timed(tmp_path, replace(TUNING, epochs=3))["figures"]
     assert figures[EPOCH] == pytest.approx(2.0), "300 tokens at 50 a second in 3 epochs, without evaluations"
     assert figures.get(ONCE) == (3.0 if stored else None)
     assert (figures["conll_f1"], figures["conll_dev_f1"]) == (0.8, 0.9)
 
 
-def row(score: float, seconds: float) -> list[dict[str, Any]]:
-    return [{"figures": {"conll_f1": score, EPOCH: seconds}}]
+def row(dev: float, num_right: int, seconds: float) -> list[dict[str, Any]]:
+    """Of 100 entities, one a sentence."""
+    counts = [[number < num_right, 1, 1] for number in range(100)]
+    return [{"figures": {"conll_dev_f1": dev, EPOCH: seconds}, "examples": {"conll": np.array(counts, float).tolist()}}]
 
 
-def test_the_cost_is_held_against_fine_tuning() -> None:
-    rows = {TUNED: row(0.85, 20.0), "sum4, BiLSTM": row(0.82, 6.0), LINEAR: row(0.7, 0.5)}
+def test_the_cost_is_held_against_fine_tuning_and_so_are_the_features_that_are_best_on_dev() -> None:
+    rows = {TUNED: row(0.85, 85, 20.0), "sum4, BiLSTM": row(0.82, 80, 6.0), LINEAR: row(0.7, 82, 0.5)}
     cost, score = conclude(rows)
     assert cost == (
         "Under a linear top an epoch costs at most 1/20 of one of fine-tuning: 0.50 s against 20.0 s, 1/40."
     )
-    assert score == "The best features, sum4, BiLSTM, are 3.0 points of F1 behind fine-tuning."
-    (dear, _) = conclude({**rows, LINEAR: row(0.7, 1.5)})
+    assert score.startswith("The features that are best on dev, sum4, BiLSTM, against fine-tuning: -5.0 points, 95%")
+    (dear, _) = conclude({**rows, LINEAR: row(0.7, 82, 1.5)})
     assert "costs MORE THAN 1/20 of one of fine-tuning" in dear
-    assert conclude({}) == []
+    assert conclude({}) == [] and conclude({LINEAR: row(0.7, 82, 0.5)}) == []

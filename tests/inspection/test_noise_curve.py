@@ -39,5 +39,8 @@ def test_the_rows_that_are_measured_are_misspelt(tmp_path: Path) -> None:
     clean, spoilt = curve.points
     assert (clean.misspelt, clean.scores["accuracy"]) == (0.0, 1.0)
     assert spoilt.misspelt == 1.0 and spoilt.scores["accuracy"] < 1.0
+    assert clean.num_cut == spoilt.num_cut == 0
+    (short,) = measure_noise(known.model, known.task, rows, tokenizer(), 3, noises[:1]).points
+    assert short.num_cut == rows.rows.num_rows, "all have more than one token"
     again = measure_noise(known.model, known.task, rows, tokenizer(), LENGTH, noises[1:])
     assert list(again.points) == [spoilt]

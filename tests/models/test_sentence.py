@@ -13,6 +13,7 @@ from bertie.models.recipes import bert
 from bertie.models.sentence import (
     SentenceSettings,
     learned_settings,
+    left_behind,
     pooled_as,
     read_sentence_settings,
     write_sentence_settings,
@@ -237,3 +238,11 @@ def test_a_siamese_task_goes_on_with_the_pooling_of_its_folder() -> None:
     assert pooled_as(Siamese(pooling="max"), first) == Siamese(pooling="max")
     assert pooled_as(Siamese(), None) == Siamese()
     assert pooled_as(Classify(), first) == Classify()
+
+
+def test_what_a_siamese_encoder_does_not_take_over_is_told() -> None:
+    dense = SentenceSettings(Pooling(), prompts={"query": "find: "}, projection=Projection(torch.randn(2, 8)))
+    told = ["vectors are learned without the dense layer and the prompts of the folder"]
+    assert left_behind(Siamese(), dense) == told and left_behind(Classify(), dense) == []
+    assert left_behind(Siamese(), SentenceSettings(Pooling(), prompts={"query": ""})) == []
+    assert left_behind(Siamese(), None) == []

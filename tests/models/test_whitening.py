@@ -8,7 +8,10 @@ import pytest
 
 import bertie
 from bertie.errors import CapabilityError, InputError
+from bertie.models.model import Model
+from bertie.models.pretrained import Pretrained
 from bertie.models.whitening import Moments, whitened, whitening
+from bertie.nn.feature_top import FeatureTopSpec, LSTMLayersSpec
 
 TEXTS = [f"{first} {second} {third}" for first in "abcdefg" for second in "hijkl" for third in ("cat", "sat", "the")]
 
@@ -91,3 +94,11 @@ def test_a_folder_of_layers_does_not_fit_the_dense_layer(pristine: Path) -> None
     made = whitened(bertie.load(pristine), TEXTS, 8).model
     with pytest.raises(InputError, match="dense layer takes vectors of 32"):
         made.encode(["a"], layers="concat4")
+
+
+def test_vectors_may_be_of_another_width_than_the_states_below(pristine: Path) -> None:
+    base = bertie.load(pristine)
+    recipe = base.recipe.changed({"encoder.top": FeatureTopSpec(lstm=LSTMLayersSpec(width=12)), "objectives": ()})
+    made = whitened(Pretrained(Model.new(recipe), base.tokenizer), TEXTS, 8)
+    assert recipe.encoder.output_width == 12 != recipe.encoder.width
+    assert made.model.encode(TEXTS).shape == (len(TEXTS), 8)

@@ -86,6 +86,11 @@ def test_a_score_goes_before_a_label() -> None:
         (Siamese(criterion="cosent"), PAIRS, "no row has a score"),
         (Siamese(), [SCORED[0], SCORED[0]], "the scores do not differ"),
         (Siamese(), [LABELLED[1], LABELLED[2]], "every row has the label 'other'"),
+        (
+            Siamese(),
+            [{**pair, "label": row["score"]} for pair, row in zip(PAIRS, SCORED, strict=True)],
+            "the labels are numbers like 2.5, which are scores",
+        ),
         (Siamese(sizes=(8,)), LABELLED, "softmax learns from whole vectors alone"),
     ],
 )
@@ -95,12 +100,31 @@ def test_rows_that_teach_nothing_are_refused(task: Siamese, given: list[Values],
 
 
 @pytest.mark.parametrize(
-    ("criterion", "row"),
-    [("cosine", PAIRS[0]), ("softmax", PAIRS[0]), ("ranking", TEXTS[0]), ("triplet", PAIRS[0])],
+    ("criterion", "row", "told"),
+    [
+        ("cosine", PAIRS[0], "the score is missing"),
+        ("softmax", PAIRS[0], "the label is missing"),
+        ("ranking", TEXTS[0], "the second text is missing"),
+        ("triplet", PAIRS[0], "the third text is missing"),
+    ],
 )
-def test_a_row_without_what_is_learned_has_no_gold(criterion: Criterion, row: Values) -> None:
-    whole = {**KINDS, "triplet": TRIPLETS}[criterion]
-    assert read(Siamese(criterion=criterion).fitted(whole), row).gold is None
+def test_a_row_without_what_is_learned_has_no_gold(criterion: Criterion, row: Values, told: str) -> None:
+    task = Siamese(criterion=criterion).fitted({**KINDS, "triplet": TRIPLETS}[criterion])
+    assert read(task, row).gold is None and task.missing(row) == told
+
+
+def test_numbers_may_be_labels_where_that_is_said() -> None:
+    labelled = [{**row, "label": score} for row, score in zip(PAIRS, (0.5, 1, 2), strict=True)]
+    assert Siamese(criterion="softmax").fitted(labelled).labels == ("0.5", "1", "2")
+    assert Siamese().fitted([{**row, "label": number} for number, row in enumerate(PAIRS)]).labels == ("0", "1", "2")
+
+
+@pytest.mark.parametrize(
+    ("criterion", "given", "unread"),
+    [("ranking", SCORED, ["score"]), ("ranking", TRIPLETS, []), ("simcse", PAIRS, ["other"]), ("cosine", SCORED, [])],
+)
+def test_columns_that_teach_nothing_are_named(criterion: Criterion, given: list[Values], unread: list[str]) -> None:
+    assert Siamese(criterion=criterion).fitted(given).unread(given[0].keys()) == unread
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -254,6 +255,22 @@ def test_what_was_killed_goes_on(
     torch.testing.assert_close(features_of(again), features_of(whole))
 
 
+def test_progress_is_told_of_every_batch(
+    base: Pretrained, files: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines: dict[tuple[str, int], list[int]] = {}
+
+    @contextmanager
+    def line(what: str, total: int, unit: str) -> Iterator[Callable[[int], None]]:
+        yield lines.setdefault((what, total), []).append
+
+    monkeypatch.setattr(feature_store, "progress_line", line)
+    monkeypatch.setattr(feature_store, "BATCH_TOKENS", 24)
+    store_features(tmp_path / "features", base, [job_of(base, files)], LAST, silent)
+    done = lines["Computing features", 21]
+    assert sum(done) == 21 and max(done) < 21, "long before the rows are written"
+
+
 def test_a_full_disk_is_told_before_anything_is_computed(
     base: Pretrained, files: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -261,7 +278,7 @@ def test_a_full_disk_is_told_before_anything_is_computed(
     with pytest.raises(FolderError, match=r"the features take .* GB, the disk has .* GB") as caught:
         store_features(tmp_path / "features", base, [job_of(base, files)], LAST, silent)
     assert "--feature-store" in str(caught.value)
-    with pytest.raises(FolderError, match="features cannot be stored"):
+    with pytest.raises(FolderError, match=r"features cannot be stored .*--feature-store"):
         store_features(files[0], base, [job_of(base, files)], LAST, silent)
 
 

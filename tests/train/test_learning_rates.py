@@ -17,6 +17,7 @@ from bertie.models.model import Model
 from bertie.models.pretrained import Pretrained
 from bertie.models.recipe import Recipe, Size
 from bertie.models.recipes import RECIPES
+from bertie.nn.low_rank import LowRankSpec
 from bertie.nn.stack import Block
 from bertie.tasks.classification import Classify
 from bertie.text.tokenizer import Tokenizer
@@ -223,12 +224,12 @@ def test_how_much_learns_is_told() -> None:
     assert LearningSpec(layer_decay=0.5).build(model).told(model) is None
     told = LearningSpec(unfreeze_every=1000).build(model)
     assert told.told(model) == (
-        f"learning {count[5] / 1e6:.3g} of {count[0] / 1e6:.3g} million weights at first; "
+        f"learning {count[5]:,} of {count[0]:,} weights at first; "
         "every 1,000 steps the next layer from the top joins them"
     )
     assert told.count(model, 0) == (count[5], count[0]) and told.count(model, 5000) == (count[0], count[0])
     frozen = LearningSpec(freeze="embeddings").build(model)
-    assert frozen.told(model) == f"learning {count[1] / 1e6:.3g} of {count[0] / 1e6:.3g} million weights"
+    assert frozen.told(model) == f"learning {count[1]:,} of {count[0]:,} weights ({count[1] / count[0]:.2%})"
 
 
 # --- runs
@@ -304,11 +305,19 @@ def test_layers_learn_and_are_remembered_from_when_they_are_unfrozen(base: Pretr
     assert any("every 2 steps the next layer" in note for note in notes_of(tmp_path / "run"))
 
 
-def test_a_wish_that_the_model_cannot_fulfil_is_refused_before_the_folder_is_made(
-    base: Pretrained, tmp_path: Path
+@pytest.mark.parametrize(
+    ("fields", "told"),
+    [
+        ({"learning": LearningSpec(freeze=3)}, "the model has 2"),
+        ({"learning": LearningSpec(unfreeze_every=9)}, "9 steps end before a layer is unfrozen"),
+        ({"learning": LearningSpec(freeze=2), "low_rank": LowRankSpec()}, "so that adapters learn nothing"),
+    ],
+)
+def test_a_wish_that_cannot_be_fulfilled_is_refused_before_the_folder_is_made(
+    base: Pretrained, tmp_path: Path, fields: Record, told: str
 ) -> None:
-    with pytest.raises(SpecError, match="the model has 2"):
-        go(tmp_path / "run", base, tmp_path / "rows.jsonl", learning=LearningSpec(freeze=3))
+    with pytest.raises(SpecError, match=told):
+        go(tmp_path / "run", base, tmp_path / "rows.jsonl", **fields)
     assert not (tmp_path / "run").exists()
 
 
@@ -316,6 +325,6 @@ def test_a_run_tells_how_much_learns(base: Pretrained, tmp_path: Path) -> None:
     summary = go(tmp_path / "run", base, tmp_path / "rows.jsonl", learning=LearningSpec(freeze="all"))
     assert summary["weights"]["learned"] == 32 * 32 + 32 + 2 * 32 + 2, "pooler and head"
     (told,) = notes_of(tmp_path / "run")
-    assert told.startswith("learning 0.00112 of ")
+    assert told.startswith("learning 1,122 of ")
     with pytest.raises(SpecError, match="learning"):
         go(tmp_path / "run", base, tmp_path / "rows.jsonl")

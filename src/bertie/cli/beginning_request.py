@@ -2,10 +2,12 @@
 yet."""
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from bertie.cli.choices import choose_recipe
+from bertie.data.rows import RowError
 from bertie.errors import SpecError, TokenizerError
 from bertie.models.model import Model
 from bertie.models.pretrained import Pretrained, load
@@ -67,6 +69,9 @@ def beginning_of(
         raise SpecError(what, hint="give --base FOLDER, or --recipe NAME to begin with random weights")
     if base is not None and vocab is not None:
         raise SpecError("--vocab says nothing with --base, which has its own", hint="leave out --vocab")
+    if words is not None and any(isinstance(task, Spacing) for task, _ in tasks):
+        what = "--normalise puts whole words right, and spaces reads a text character by character"
+        raise SpecError(what, hint="leave out --normalise")
     vocabulary = None if recipe is None else vocabulary_of(vocab, tasks)
     return Beginning(base, recipe, size, vocabulary, None if words is None else ConfusableWords.read(words))
 
@@ -85,6 +90,6 @@ def vocabulary_of(folder: Path | None, tasks: Sequence[tuple[Task, Labelled]]) -
 
 def texts_of(rows: Labelled) -> Iterator[str]:
     for number in fitting_rows(rows):
-        text = rows.values(number)[0].get("text")
-        if isinstance(text, str):
-            yield text
+        with suppress(RowError):  # it is told when the row is read for its own sake
+            if isinstance(text := rows.values(number)[0].get("text"), str):
+                yield text

@@ -108,8 +108,10 @@ class EmbedBar:
 
 def describe(report: EmbedReport) -> str:
     resumed = f" ({report.num_resumed:,} of them by earlier runs)" if report.num_resumed else ""
+    replaced = f", {report.num_replaced:,} words put right" if report.num_replaced else ""
     return (
         f"{report.target}: {report.num_texts:,} texts{resumed} as vectors of {report.width}; "
         f"{report.num_tokens:,} tokens in {report.seconds:.1f} s, {report.tokens_per_second:,.0f} tokens/s; "
         f"{report.num_truncated:,} texts truncated ({report.num_cut:,} tokens cut), {report.num_empty:,} empty"
+        f"{replaced}"
     )

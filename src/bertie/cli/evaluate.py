@@ -59,9 +59,12 @@ def evaluate(
         say(str(examples.faults))
     if not read:
         raise InputError("no row can be used", where=labelled.rows.name)
+    curve = measure_noise(pretrained.model, chosen, labelled, tokenizer, rows, noises, policy) if noises else None
+    for point in () if curve is None else curve.points:
+        if point.num_cut > len(examples.num_cut):
+            say(f"with {point.rate:.0%} misspelt {point.num_cut:,} rows were longer than {rows} tokens and were cut")
     answers = TaskEvaluation(chosen, read).answers(pretrained.model)
     scores = chosen.score(answers, [example.gold for example in read])
-    curve = measure_noise(pretrained.model, chosen, labelled, tokenizer, rows, noises, policy) if noises else None
     if curve is not None and png is not None:
         write_png([curve.chart], png, labelled.rows.name)
         say(f"the picture is {png}")

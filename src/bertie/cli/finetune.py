@@ -9,7 +9,7 @@ import typer
 
 from bertie.cli.beginning_request import FRESH_RATE, beginning_of
 from bertie.cli.choices import check
-from bertie.cli.feature_request import RATE, TOP_RATE, TOPS, feature_top
+from bertie.cli.feature_request import RATE, TOP_RATE, TOPS, feature_top, store_folder
 from bertie.cli.learning_request import LORA_RATE, TARGETS, learning_of, low_rank_of, refuse_together, usual_rate
 from bertie.cli.noise_request import noise_of, tell_replaced
 from bertie.cli.run_line import Record, RunLine, figures_told
@@ -35,7 +35,7 @@ from bertie.tasks.siamese_rows import WAYS
 from bertie.tasks.task import Task
 from bertie.train.data_card import DATA_CARD
 from bertie.train.distribution import Ranks, joined
-from bertie.train.feature_store import FOLDER, store_features
+from bertie.train.feature_store import store_features
 from bertie.train.finetuning import FinetuneOptions, Job, check_length, fit, fitting_rows
 from bertie.train.finetuning import finetune as run_finetuning
 from bertie.train.history import read_history
@@ -97,12 +97,14 @@ def finetune(
         None, help="Where features are kept, for this run and others; a folder 'features' beside OUT by default."
     ),
     freeze: str | None = typer.Option(
-        None, help="What does not learn: embeddings, a number (with the lowest so many layers), or all but heads."
+        None, help="What does not learn: embeddings; a number, for them and so many lowest layers; all, but for heads."
     ),
     unfreeze_every: str | None = typer.Option(
         None, help="A number of steps, or epoch: heads learn first, then one more layer from the top each time."
     ),
-    layer_decay: float | None = typer.Option(None, help="A layer learns at this share of the rate of the one above."),
+    layer_decay: float | None = typer.Option(
+        None, help="A layer learns at this share of the rate of the one above, like 0.9."
+    ),
     lora: int | None = typer.Option(None, min=1, help="Learn low-rank adapters of this rank instead of the encoder."),
     lora_alpha: float | None = typer.Option(None, help="Adapters count alpha / rank times; twice the rank by default."),
     lora_dropout: float | None = typer.Option(None, help="Before adapters; 0 by default."),
@@ -184,14 +186,14 @@ def finetune(
         "noise": noise_of(noise, confusable),
         **{name: value for name, value in regular.items() if value is not None},
     }
-    if over is not None and not is_finished(out):
-        store_features(feature_store or out.parent / FOLDER, pretrained, jobs, over, say)
+    folders = {number: out if seeds == 1 else seed_folder(out, number) for number in seeds_from(seed, seeds)}
+    if over is not None and not all(map(is_finished, folders.values())):
+        store_features(store_folder(feature_store, out), pretrained, jobs, over, say)
     num_rows = [job.train.num_samples for job in jobs]
     with joined() as ranks:
         summaries: dict[int, dict[str, Any]] = {}
-        for number in seeds_from(seed, seeds):
+        for number, folder in folders.items():
             options = FinetuneOptions.of_epochs(num_rows, epochs, batch, {**fields, "seed": number})
-            folder = out if seeds == 1 else seed_folder(out, number)
             board = TensorBoard(folder) if tensorboard and ranks.leads else None
             # A run changes the model that it is given.
             begun = pretrained if number == seed else beginning.model(number)
@@ -222,6 +224,8 @@ def open_task(
         say(f"labels are those of {looked:,} of {learned.rows.num_rows:,} rows, spread evenly")
     fitted = fit(wanted, learned, policy)
     say(fitted.summary())
+    for role in fitted.unread(learned.columns):
+        say(f"the column {learned.columns[role]!r} teaches nothing here")
     return fitted, learned, measured
 
 

@@ -15,7 +15,8 @@ LORA_RATE, HEADS_RATE = 5e-4, 1e-3
 
 def low_rank_of(rank: int | None, alpha: float | None, dropout: float | None, on: str | None) -> LowRankSpec | None:
     """--lora and what belongs to it."""
-    given = {"alpha": alpha, "dropout": dropout, "on": on and [word.strip() for word in on.split(",")]}
+    parts = None if on is None else [word.strip() for word in on.split(",")]
+    given = {"alpha": alpha, "dropout": dropout, "on": parts}
     told: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
     if rank is None:
         if told:

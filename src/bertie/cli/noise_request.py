@@ -1,15 +1,14 @@
 """The words about misspelt texts enter, of `finetune`, `evaluate` and `predict`; noise leaves, its rates, and what is
 told of words that were put right."""
 
+from contextlib import suppress
 from pathlib import Path
 
 from bertie.cli.task_request import say
-from bertie.data.rows import RowError
-from bertie.errors import SpecError
-from bertie.tasks.task import Task
-from bertie.text.confusable_words import ConfusableWords
+from bertie.errors import InputError, SpecError
+from bertie.tasks.task import Task, Values
 from bertie.text.noise import Noise, read_groups
-from bertie.text.pipeline import PipelineTokenizer
+from bertie.text.pipeline import table_of
 from bertie.text.tokenizer import Tokenizer
 from bertie.train.finetuning import fitting_rows
 from bertie.train.task_data import Labelled
@@ -40,23 +39,19 @@ def rates_of(words: str) -> list[float]:
     return sorted(set(rates))
 
 
-def table_of(tokenizer: Tokenizer | None) -> ConfusableWords:
-    """What a model's tokenizer puts right."""
-    return tokenizer.confusable if isinstance(tokenizer, PipelineTokenizer) else ConfusableWords()
+def num_replaced(tokenizer: Tokenizer, task: Task, values: Values) -> int:
+    """Words of a row that a model's table puts right."""
+    return sum(map(table_of(tokenizer).count, task.written(values)))
 
 
-def tell_replaced(tokenizer: Tokenizer | None, task: Task, rows: Labelled) -> None:
+def tell_replaced(tokenizer: Tokenizer, task: Task, rows: Labelled) -> None:
     """How many words of the rows a model's table puts right; nothing where it has no table."""
-    table = table_of(tokenizer)
-    if not table.steps:
+    if not table_of(tokenizer).steps:
         return
     looked = fitting_rows(rows)
     count = 0
     for number in looked:
-        try:
-            values, _ = rows.values(number)
-        except RowError:
-            continue  # it is told when the row is read for its own sake
-        count += sum(table.count(value) for role, value in values.items() if role not in task.targets)
+        with suppress(InputError):  # it is told when the row is read for its own sake
+            count += num_replaced(tokenizer, task, rows.values(number)[0])
     among = f"{rows.rows.name}: {count:,} words are put right by the table"
     say(among if len(looked) == rows.rows.num_rows else f"{among}, in {len(looked):,} rows that were looked at")

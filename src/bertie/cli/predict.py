@@ -9,7 +9,7 @@ from typing import TextIO
 
 import typer
 
-from bertie.cli.noise_request import table_of, tell_replaced
+from bertie.cli.noise_request import num_replaced, tell_replaced
 from bertie.cli.task_request import (
     FORMAT,
     HEADER,
@@ -56,7 +56,7 @@ def predict(
     tokenizer = check_length(pretrained, rows)
     if texts:
         given = values_on_the_line(chosen, texts)
-        if replaced := sum(map(table_of(tokenizer).count, given)):
+        if replaced := sum(num_replaced(tokenizer, chosen, values) for values in given):
             say(f"{replaced:,} words are put right by the table")
         read = [chosen.read(values, tokenizer, rows) for values in given]
         tell_cuts(sum(one.num_cut > 0 for one in read), sum(one.num_cut for one in read), rows)

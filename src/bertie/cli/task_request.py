@@ -190,7 +190,12 @@ def task_of(pretrained: Pretrained, where: str, name: str | None = None) -> Task
         raise SpecError(
             "was trained for several tasks", where=where, hint=f"choose one with --task: {', '.join(tasks)}"
         )
-    return tasks[name] if name is not None else next(iter(tasks.values()))
+    found = tasks[name] if name is not None else next(iter(tasks.values()))
+    settings = pretrained.settings
+    if isinstance(found, Siamese) and settings is not None and (settings.projection is not None or settings.prompt):
+        what = "its vectors are made with a dense layer or a prompt, which the task does not know"
+        raise CapabilityError(what, where=where, hint="compare the vectors that bertie embed writes")
+    return found
 
 
 def length_of(pretrained: Pretrained, given: int | None) -> int:

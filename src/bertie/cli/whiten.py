@@ -1,6 +1,7 @@
 """`bertie whiten`: a model folder and a file of texts enter, a folder leaves whose vectors can be compared."""
 
 import warnings
+from collections.abc import Iterator
 from pathlib import Path
 
 import typer
@@ -27,10 +28,24 @@ def whiten(
     model = load(folder)
     if out.exists() and Path(folder).exists() and out.samefile(folder):
         raise InputError("--out is the folder of the model itself", where=str(out), hint="name another folder")
+    num_empty = 0
+
+    def texts() -> Iterator[str]:
+        nonlocal num_empty
+        for record in reader:
+            if record.text.strip():
+                yield record.text
+            else:
+                num_empty += 1
+
     with TextSource(data, field, format).read() as reader:
-        made = whitened(model, (record.text for record in reader if record.text.strip()), size)
+        made = whitened(model, texts(), size)
         for notice in reader.notices:
             say(notice)
+    if num_empty:
+        say(f"{num_empty:,} empty texts are left out")
+    if made.num_replaced:
+        say(f"{made.num_replaced:,} words are put right by the table")
     if made.num_truncated:
         say(f"{made.num_truncated:,} of {made.num_texts:,} texts were too long and were cut")
     with warnings.catch_warnings():

@@ -26,6 +26,7 @@ class NoisePoint:
     rate: float
     misspelt: float
     scores: dict[str, float]
+    num_cut: int = 0  # rows that were too long
 
     def as_dict(self) -> dict[str, Any]:
         return {"rate": self.rate, "misspelt": self.misspelt, **self.scores}
@@ -67,10 +68,13 @@ def measure_noise(
     points = []
     for noise in noises:
         change = RowNoise(noise, task, SEED)
-        examples = Examples(task, MisspeltRows(rows.rows, rows.columns, change), tokenizer, length, policy).all()
+        source = Examples(task, MisspeltRows(rows.rows, rows.columns, change), tokenizer, length, policy)
+        examples = source.all()
         if not examples:
             raise InputError("no row can be used", where=rows.rows.name)
         answers = TaskEvaluation(task, examples).answers(model)
         scores = task.score(answers, [example.gold for example in examples])
-        points.append(NoisePoint(noise.rate, change.num_changed / max(1, change.num_words), scores))
+        points.append(
+            NoisePoint(noise.rate, change.num_changed / max(1, change.num_words), scores, len(source.num_cut))
+        )
     return NoiseCurve(task.main, points)

@@ -47,6 +47,7 @@ class Encoding:
     num_truncated: int  # texts that were cut
     num_cut: int  # tokens that were cut off
     num_empty: int  # texts without a single token of their own
+    num_replaced: int = 0  # words that the tokenizer's table put right
 
 
 def embed_ids(

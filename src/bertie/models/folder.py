@@ -23,6 +23,15 @@ from bertie.models.recipe import Recipe
 from bertie.spec import first_mistake
 
 CARD = "bertie.json"
+TOKENIZER_FILES = (
+    "tokenizer.json",
+    "tokenizer_config.json",
+    "special_tokens_map.json",
+    "vocab.txt",
+    "vocab.json",
+    "merges.txt",
+    "spiece.model",
+)
 # What a model leaves in a folder, and the next model must not take for its own. Nothing else is ever removed.
 MODEL_FILES = (
     "config.json",
@@ -36,28 +45,16 @@ MODEL_FILES = (
     HEADS,
     "generator/config.json",
     "generator/model.safetensors",
-    "generator/tokenizer.json",
-    "generator/tokenizer_config.json",
-    "generator/special_tokens_map.json",
-    "generator/vocab.txt",
-    "generator/vocab.json",
-    "generator/merges.txt",
-    "generator/spiece.model",
     "adapter/adapter_config.json",
     "adapter/adapter_model.safetensors",
     f"adapter/{CARD}",
     f"adapter/{HEADS}",
+    *(f"{inner}/{name}" for inner in ("generator", "adapter") for name in TOKENIZER_FILES),
     "modules.json",
     "sentence_bert_config.json",
     "config_sentence_transformers.json",
-    "tokenizer.json",
-    "tokenizer_config.json",
-    "special_tokens_map.json",
     "added_tokens.json",
-    "vocab.txt",
-    "vocab.json",
-    "merges.txt",
-    "spiece.model",
+    *TOKENIZER_FILES,
 )
 
 

@@ -33,6 +33,7 @@ from bertie.nn.pooling import Pooling, Projection, TokenPooling
 from bertie.objectives.masked_lm import MaskedLM
 from bertie.progress import progress_line
 from bertie.text import Tokenizer, Tokens, load_tokenizer
+from bertie.text.pipeline import table_of
 
 PART = ".new-"  # begins the name of a folder that is being written inside the model's
 
@@ -150,8 +151,8 @@ class Pretrained:
         batch_tokens: int = BATCH_TOKENS,
         progress: bool | None = None,
     ) -> Encoding:
-        """Vectors, and what was cut. What is not chosen is as the folder says, else the mean over the last layer. Of
-        each vector the first `size` numbers are kept, and normalised where all would be.
+        """Vectors, and what was cut or put right. What is not chosen is as the folder says, else the mean over the last
+        layer. Of each vector the first `size` numbers are kept, and normalised where all would be.
 
         Texts longer than `max_length`, or else than the limit that the folder states, are cut and counted; where
         neither says anything, a text longer than the model can take is refused.
@@ -177,6 +178,7 @@ class Pretrained:
             num_truncated=int((flat.num_truncated > 0).sum()),
             num_cut=int(flat.num_truncated.sum()),
             num_empty=int(((flat.lengths <= bare) & (flat.num_truncated == 0)).sum()),
+            num_replaced=table_of(tokenizer).count(texts),
         )
 
     def fill(self, text: str, top: int = 5, max_length: int | None = None) -> list[Guess]:
@@ -243,8 +245,7 @@ class Pretrained:
                     self.tokenizer.save(inner.parent)
                 notes.append(self._shifted_positions())
             if self.settings is not None:
-                width = self.settings.pooling.width(self.recipe.encoder.width)
-                notes.append(write_sentence_settings(Path(made), self.settings, width))
+                notes.append(write_sentence_settings(Path(made), self.settings, self.recipe.encoder.output_width))
             take_place(Path(made), folder)
         told = [note for note in notes if note]
         for note in told:
@@ -373,8 +374,9 @@ def load(source: str | Path, recipe_type: type[Recipe] = Recipe) -> Pretrained:
     """
     folder = find_folder(source)
     if is_adapter(folder):
-        opened, folder = open_adapter(folder, recipe_type), base_of(folder)
+        opened, base = open_adapter(folder, recipe_type), base_of(folder)
     else:
-        opened = open_folder(folder, recipe_type)
-    tokenizer, settings = load_tokenizer(folder), read_sentence_settings(folder)
+        opened, base = open_folder(folder, recipe_type), folder
+    tokenizer = load_tokenizer(folder) or load_tokenizer(base)
+    settings = read_sentence_settings(base)
     return Pretrained(opened.model, tokenizer, settings, opened.report, opened.card)

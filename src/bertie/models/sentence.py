@@ -61,6 +61,14 @@ def pooled_as(task: Task, settings: SentenceSettings | None) -> Task:
     return task
 
 
+def left_behind(task: Task, settings: SentenceSettings | None) -> list[str]:
+    """What of the folder that a siamese task begins with its vectors are learned without, in a sentence."""
+    if not isinstance(task, Siamese) or settings is None:
+        return []
+    parts = [*["dense layer"] * (settings.projection is not None), *["prompts"] * any(settings.prompts.values())]
+    return [f"vectors are learned without the {' and the '.join(parts)} of the folder"] if parts else []
+
+
 def read_sentence_settings(folder: Path) -> SentenceSettings | None:
     """None where the folder is a plain model."""
     if not (folder / "modules.json").exists():

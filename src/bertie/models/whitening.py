@@ -65,6 +65,7 @@ class Whitened:
     model: Pretrained
     num_texts: int
     num_truncated: int  # texts that were cut
+    num_replaced: int  # words that the model's table put right
 
 
 def whitened(model: Pretrained, texts: Iterable[str], size: int | None = None) -> Whitened:
@@ -72,14 +73,17 @@ def whitened(model: Pretrained, texts: Iterable[str], size: int | None = None) -
     own = model.settings or SentenceSettings(Pooling(), limit)
     if own.projection is not None:
         raise CapabilityError("has a dense layer behind its pooling already", hint="take the folder it was made from")
-    moments, num_truncated = Moments(own.pooling.width(model.recipe.encoder.width)), 0
+    moments: Moments | None = None
+    num_truncated = num_replaced = 0
     remaining = iter(texts)
     while some := list(islice(remaining, AT_ONCE)):
         report = model.encode_report(some, normalize=False, max_length=limit, progress=False)
+        moments = moments or Moments(report.vectors.shape[1])
         moments.add(report.vectors)
         num_truncated += report.num_truncated
-    if not moments.count:
+        num_replaced += report.num_replaced
+    if moments is None:
         raise InputError("there are no texts")
     settings = replace(own, pooling=own.pooling.replace(normalize=True), projection=whitening(moments, size))
     made = Pretrained(model.model, model.tokenizer, settings, model.report, model.card)
-    return Whitened(made, moments.count, num_truncated)
+    return Whitened(made, moments.count, num_truncated, num_replaced)

@@ -18,6 +18,7 @@ from pydantic import Field, field_validator
 from torch import Tensor, nn
 
 from bertie.batch import Batch, Ragged
+from bertie.data.rows.header import is_number
 from bertie.errors import InputError, SpecError
 from bertie.nn.encoder import Encoder, EncoderSpec
 from bertie.nn.initial import initialised
@@ -111,6 +112,11 @@ class Siamese(Task):
                 if "label" in values:
                     labels.add(label_of(values["label"]))
         task = self.replace(criterion=chosen(self.criterion, roles))
+        if task.criterion == "softmax" and self.criterion is None and (score := _fraction_of(labels)) is not None:
+            raise InputError(
+                f"the labels are numbers like {score}, which are scores rather than labels",
+                hint="name their column with --column score=NAME, or learn them as labels with --loss softmax",
+            )
         if task.criterion == "softmax":
             if self.sizes:
                 raise SpecError(
@@ -154,6 +160,16 @@ class Siamese(Task):
             label = self.labels.index(str(gold.value))
         fields["score"], fields["label"] = np.asarray(score, np.float32), np.asarray(label)
         return Example((fields,), gold, num_cut=sum(num_cut for _, num_cut in read))
+
+    def missing(self, values: Values) -> str:
+        assert self.criterion is not None
+        role = next(role for role in WAYS[self.criterion].roles if role not in values)
+        return f"the {NAMES.get(role, role)} is missing"
+
+    def unread(self, roles: Collection[str]) -> list[str]:
+        assert self.criterion is not None
+        way = WAYS[self.criterion]
+        return [role for role in roles if role not in (*way.roles, *way.optional)]
 
     def _kind(self, roles: Collection[str]) -> RowKind:
         """Labels that were not learned are no labels."""
@@ -317,6 +333,13 @@ def row_figures(vectors: Sequence[np.ndarray], seconds: Sequence[str]) -> dict[s
     if all(len(one) == len(TEXTS) for one in vectors):
         columns["triplet_accuracy"] = np.array([one[0] @ one[1] > one[0] @ one[2] for one in vectors])
     return columns
+
+
+def _fraction_of(labels: Collection[str]) -> str | None:
+    """One that is no whole number, where all are numbers."""
+    if not all(map(is_number, labels)):
+        return None
+    return next((label for label in sorted_labels(labels) if not float(label).is_integer()), None)
 
 
 def _digest(ids: np.ndarray) -> int:

@@ -50,13 +50,16 @@ class Way:
     roles: tuple[str, ...]  # that every row must have
     told: str
     together: bool = False  # whether all rows of a step are compared with each other
+    optional: tuple[str, ...] = ()  # roles that teach, too, where rows have them
 
 
 WAYS: dict[Criterion, Way] = {
     "cosine": Way(KINDS["scored"], "the cosine of two texts is to be their score"),
     "cosent": Way(KINDS["scored"], "cosines are to have the order of the scores", True),
     "softmax": Way(KINDS["labelled"], "two vectors and their difference are to tell the label"),
-    "ranking": Way(KINDS["pairs"], "of all texts in a step the second one of its row is to be the nearest", True),
+    "ranking": Way(
+        KINDS["pairs"], "of all texts in a step the second one of its row is to be the nearest", True, ("negative",)
+    ),
     "triplet": Way(KINDS["triplets"], "the second text is to be nearer than the third"),
     "simcse": Way(KINDS["texts"], "a text is to be the nearest to itself, under another dropout", True),
 }

@@ -61,6 +61,9 @@ class Spacing(Task):
         read = self.tagger.read({"words": characters, "tags": tags}, tokenizer, length)
         return Example(read.samples, " ".join(text.split()), read.told, read.num_cut)
 
+    def written(self, values: Values) -> Sequence[str]:
+        return without_spaces(text_of(values, "text"))[0]
+
     def misspelt(self, values: Values, change: Callable[[str], str]) -> Values:
         """Word by word: lost spaces are what is asked for."""
         return {**values, "text": " ".join(map(change, text_of(values, "text").split()))}

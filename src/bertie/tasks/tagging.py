@@ -136,6 +136,9 @@ class Tagging(Task):
         samples = tuple(self._sample(window, tags, marks) for window in windows.rows)
         return Example(samples, tags, {"words": words, "line": line, "windows": windows}, windows.num_truncated)
 
+    def written(self, values: Values) -> Sequence[str]:
+        return words_of(values.get("words"), self.alignment.unit)[0]
+
     def misspelt(self, values: Values, change: Callable[[str], str]) -> Values:
         """Word by word, so that each keeps its tag."""
         words, _ = words_of(values.get("words"), self.alignment.unit)

@@ -61,6 +61,18 @@ class Task(Objective):
         """Raises InputError where the row cannot be used."""
         raise NotImplementedError
 
+    def missing(self, values: Values) -> str:
+        """Why nothing can be learned from a row without gold."""
+        return f"the {', '.join(self.targets) or 'label'} is missing"
+
+    def unread(self, roles: Collection[str]) -> list[str]:
+        """Those of the training rows that teach nothing, once the task is fitted."""
+        return []
+
+    def written(self, values: Values) -> Sequence[Any]:
+        """A row's texts, as the tokenizer gets them."""
+        return [value for role, value in values.items() if role not in self.targets]
+
     def misspelt(self, values: Values, change: Callable[[str], str]) -> Values:
         """The row as it might have been typed; `change` makes of a text what a hasty hand would."""
         return {

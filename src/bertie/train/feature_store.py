@@ -43,7 +43,8 @@ FOLDER = "features"  # of the store, where no other is named
 VERSION = 1
 FLOAT_BYTES = 4
 BATCH_TOKENS = 4096
-WINDOW_BYTES, WINDOW_ROWS = 1 << 26, 4096  # of the file, and of rows that are sorted by length together
+WINDOW_BYTES, WINDOW_ROWS = 1 << 26, 1024  # written at once: rows that are sorted by length together, lost by a kill
+OTHER_DISK = "name a folder on another disk with --feature-store"
 
 Tell = Callable[[str], None]
 
@@ -88,7 +89,8 @@ class FeatureStore:
                 self._write(path, size, index, keeper, examples)
             except OSError as error:
                 reason = error.strerror or str(error)
-                raise FolderError(f"features cannot be stored ({reason})", where=str(self.folder)) from None
+                what = f"features cannot be stored ({reason})"
+                raise FolderError(what, where=str(self.folder), hint=OTHER_DISK) from None
         # Private pages: torch wants arrays that could be written to. Nobody does.
         mapped = np.asarray(np.memmap(path, np.float32, "c", shape=(index.num_vectors, self.width)))
 
@@ -147,7 +149,7 @@ class FeatureStore:
             raise FolderError(
                 f"the features take {needed / 1e9:.2f} GB, the disk has {free / 1e9:.2f} GB",
                 where=str(self.folder),
-                hint="name a folder on another disk with --feature-store, or choose fewer layers or a shorter --length",
+                hint=f"{OTHER_DISK}, or choose fewer layers or a shorter --length",
             )
 
     def _append(self, file: BinaryIO, index: "Index", keeper: "Keeper", examples: Examples) -> None:
@@ -157,15 +159,14 @@ class FeatureStore:
         file.truncate(int(ends[first]))
         if first:
             self.tell(f"going on after {first:,} rows")
-        with progress_line("Computing features", index.num_rows - first, "rows") as advance:
+        with progress_line("Computing features", index.num_samples - int(index.rows[first]), "samples") as advance:
             while first < index.num_rows:
                 near = int(np.searchsorted(ends, ends[first] + WINDOW_BYTES, side="right")) - 1
                 last = min(max(near, first + 1), first + WINDOW_ROWS, index.num_rows)
                 read = [examples.example(number) for number in range(first, last)]
                 samples = [sample for example in read if example is not None for sample in example.samples]
-                for vectors in keeper.kept_of_all(samples):
+                for vectors in keeper.kept_of_all(samples, advance):
                     file.write(np.ascontiguousarray(vectors, np.float32).data)
-                advance(last - first)
                 first = last
             file.flush()
 
@@ -213,8 +214,8 @@ class Keeper:
         counts = torch.bincount(features.row_ids[places], minlength=features.num_rows)
         return Ragged(features.values[places], counts)
 
-    def kept_of_all(self, samples: Sequence[Sample]) -> list[np.ndarray]:
-        """[V, F] of each, in their order."""
+    def kept_of_all(self, samples: Sequence[Sample], advance: Callable[[int], None]) -> list[np.ndarray]:
+        """[V, F] of each, in their order; `advance` is told how many more are done."""
         found: dict[int, np.ndarray] = {}
         device = next(self.encoder.parameters()).device
         lengths = np.array([len(cast(np.ndarray, sample["tokens"])) for sample in samples])
@@ -222,6 +223,7 @@ class Keeper:
             for rows in batches_by_length(lengths, BATCH_TOKENS):
                 batch = collate([self.read_of(samples[row]) for row in rows]).to(device)
                 found |= zip(rows.tolist(), (one.cpu().numpy() for one in self.kept(batch).rows()), strict=True)
+                advance(len(rows))
         return [found[number] for number in range(len(samples))]
 
 
@@ -258,6 +260,10 @@ class Index:
     @property
     def num_rows(self) -> int:
         return len(self.rows) - 1
+
+    @property
+    def num_samples(self) -> int:
+        return len(self.begins) - 1
 
     @property
     def num_vectors(self) -> int:

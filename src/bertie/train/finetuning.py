@@ -5,7 +5,7 @@ the best of all that were measured on held-out rows.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ from bertie.data.rows import RowError
 from bertie.errors import InputError, SpecError, TokenizerError
 from bertie.models.model import Model
 from bertie.models.pretrained import Pretrained
-from bertie.models.sentence import pooled_as
+from bertie.models.sentence import left_behind, pooled_as
 from bertie.models.task_recipe import task_recipe
 from bertie.models.variant import with_recipe
 from bertie.nn.feature_top import FeatureTopSpec
@@ -28,7 +28,7 @@ from bertie.train.adversarial import AnyAdversary
 from bertie.train.budget import Steps
 from bertie.train.data_card import DataCard
 from bertie.train.distribution import ALONE, Ranks
-from bertie.train.learning_rates import LearningSpec
+from bertie.train.learning_rates import Learning, LearningSpec
 from bertie.train.loop import Precision
 from bertie.train.optimiser import AdamWSpec
 from bertie.train.options import MICRO_TOKENS
@@ -40,6 +40,7 @@ from bertie.train.task_data import Examples, Labelled, Policy, RowCourse, TaskDa
 from bertie.train.task_evaluation import TaskEvaluation
 
 FITTED_ON = 200_000  # rows that tell the labels: of more, some spread evenly
+UNLIMITED = 1 << 30  # tokens of a pass
 MISSPELT = 0.5  # of the rows, where there is noise: the others are learned as they are
 
 
@@ -178,11 +179,13 @@ def finetune(
     if options.low_rank is not None:
         adapt(model.encoder, options.low_rank, options.seed)
     if options.learning is not None:
-        options.learning.check(model)
+        refuse_idle(options.learning.check(model), options)
     # With the heads that suit the model.
     tasks = {task.kind: task for task in model.recipe.objectives if isinstance(task, Task)}
     card = {"length": options.length, **({} if base is None else {"base": base})}
+    notes = [note for task in tasks.values() for note in left_behind(task, pretrained.settings)]
     parts = [_data_of(job, tasks[job.task.kind], options, ranks, card) for job in jobs]
+    parts[0] = replace(parts[0], notes=notes)
     data = parts[0] if len(parts) == 1 else SeveralTasks(parts, options.batch_rows, options.seed)
     resolved = {
         "options": options.model_dump(mode="json"),
@@ -193,17 +196,30 @@ def finetune(
     return run_in(Path(folder), model, data, tokenizer, options, resolved, config=config, tell=tell, ranks=ranks)
 
 
+def refuse_idle(learning: Learning, options: FinetuneOptions) -> None:
+    """Wishes under which what was asked to learn never would."""
+    every, steps = learning.spec.unfreeze_every, options.budget.steps
+    if every is not None and every >= steps:
+        what = f"the run's {steps:,} steps end before a layer is unfrozen, which is every {every:,} steps"
+        raise SpecError(what, hint="give more --epochs, or a smaller --unfreeze-every")
+    if options.low_rank is not None and learning.bottom > learning.depth:
+        what = f"all {learning.depth} layers are frozen, so that adapters learn nothing"
+        raise SpecError(what, hint="freeze fewer of them, or leave out --lora")
+
+
 def _data_of(job: Job, task: Task, options: FinetuneOptions, ranks: Ranks, card: Mapping[str, Any]) -> TaskData:
     evaluation = None
     if job.dev is not None:
         majority = job.card.majority
         known = majority is not None and majority.metric == task.main  # of tags with spans only words are told
         evaluation = TaskEvaluation(task, job.dev.all(), majority.score if majority and known else None)
+    # An adversary moves rows of one pass: those that are compared must all be in it.
+    in_one_pass = options.adversary is not None and task.compares
     return TaskData(
         RowCourse(job.train, options.batch_rows, options.seed),
         job.train,
         evaluation,
-        options.micro_tokens,
+        UNLIMITED if in_one_pass else options.micro_tokens,
         card=card,
         rank=ranks.rank,
         num_ranks=ranks.size,

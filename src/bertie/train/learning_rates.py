@@ -107,10 +107,10 @@ class Learning:
         if learned == whole and self.spec.unfreeze_every is None:
             return None
         if self.spec.unfreeze_every is None:
-            return f"learning {learned / 1e6:.3g} of {whole / 1e6:.3g} million weights"
+            return f"learning {learned:,} of {whole:,} weights ({learned / whole:.2%})"
         first = sum(one.numel() for one, own in self.levels.items() if own[0] >= self.lowest(0))
         then = f"every {self.spec.unfreeze_every:,} steps the next layer from the top joins them"
-        return f"learning {first / 1e6:.3g} of {whole / 1e6:.3g} million weights at first; {then}"
+        return f"learning {first:,} of {whole:,} weights at first; {then}"
 
     def count(self, model: nn.Module, step: int | None = None) -> tuple[int, int]:
         """Weights that learn, at a step or ever, and all weights."""

@@ -333,6 +333,7 @@ class _Run:
             notes = Pretrained(merged(self.model), tokenizer, card=card).save(self.folder / name)
         if is_adapted(self.model):
             notes += write_adapter(self.folder / name / ADAPTER, self.model, card)
+            tokenizer.save(self.folder / name / ADAPTER)  # a table of words may have been added to the base's
         return notes
 
     def _figures(self) -> Record:

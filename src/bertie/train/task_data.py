@@ -100,7 +100,7 @@ class Examples:
         try:
             example = self.task.read(values, self.tokenizer, self.length)
             if self.labelled and example.gold is None:
-                raise InputError(f"the {', '.join(self.task.targets) or 'label'} is missing")
+                raise InputError(self.task.missing(values))
             return replace(example, values=values, where=where)
         except InputError as error:
             if isinstance(error, RowError):
