@@ -98,13 +98,13 @@ def finetune(
     policy: Policy = "skip" if skip else "refuse"
     own = {"multi": multi, "crf": crf, "aspect": aspect, "chinese": chinese, "stride": stride}
     own["longest_answer"] = longest_answer
+    pretrained = load(base)
     tasks = [open_task(task, train, dev, policy, own, column_names(column), FileLook(format, header))]
     tasks += [open_task(*split_also(words), policy) for words in also]
     chosen, why = choose_precision(precision)
     say(f"computing in {chosen}: {why}")
     regular = {"eval_every": eval_every, "save_every": save_every, "patience": patience}
     length = length or max(TASK_LENGTHS.get(one.kind, LENGTH) for one, _, _ in tasks)
-    pretrained = load(base)
     tokenizer = check_length(pretrained, length)
     jobs = [Job.of(*opened, tokenizer, length, policy) for opened in tasks]
     for job in jobs:

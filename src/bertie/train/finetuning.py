@@ -33,7 +33,7 @@ from bertie.train.several_tasks import SeveralTasks, steps_of
 from bertie.train.task_data import Examples, Labelled, Policy, RowCourse, TaskData
 from bertie.train.task_evaluation import TaskEvaluation
 
-FITTED_ON = 200_000  # rows that tell the labels: of more, some spread evenly
+FITTED_ON = 100_000  # rows that tell the labels: of more, some spread evenly
 
 
 class FinetuneOptions(Spec):
