@@ -18,7 +18,7 @@ CHOICE = Exercise("choice", "next sentence", "choice", "choice", 1000, 2, 4.0, n
 RANK = Exercise("rank", "answering sentence", "rank", "rank", 1500, 1, 4.0, num_test=400)
 MULTI = Exercise("multi", "entity types", "classify", "multi", 3000, 3, 2.0, flags=("--multi",), has_dev=True)
 SWAPPED = Exercise(
-    "swapped", "swapped questions", "answer", "answer", 3000, 2, 11.0, length=256, num_test=500, has_dev=True
+    "swapped", "swapped questions", "answer", "answer", 2000, 2, 8.0, length=256, num_test=500, has_dev=True
 )
 RATE = 1e-4  # so few steps want long ones
 WITH_RULE = (CHOICE, RANK, MULTI)

@@ -1,5 +1,7 @@
 """The model folder: what is read from other people's folders, what is told of those that do not fit, what is saved."""
 
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -40,6 +42,12 @@ def test_every_tensor_of_a_pre_training_folder_is_used(folder: Path) -> None:
     assert [objective.kind for objective in opened.model.recipe.objectives] == ["masked-lm", "next-sentence"]
     assert opened.card == {}
     assert not any(parameter.is_meta for parameter in opened.model.parameters())
+
+
+def test_a_folder_opens_without_torch_s_compiler(folder: Path) -> None:
+    """Its import takes two seconds."""
+    code = f"import sys, bertie; bertie.load({str(folder)!r}); sys.exit('torch._dynamo' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
 @pytest.mark.parametrize(

@@ -49,7 +49,9 @@ def test_a_head_over_rows_is_as_transformers_has_it() -> None:
         "distilbert": usual.changed({"transform.activation": "relu"}),
         "xlnet": usual.replace(tokens="last"),
         "xlm": usual.replace(transform=None),
-        "modernbert": usual.replace(transform=TransformSpec(activation="gelu", norm_eps=1e-5, bias=False)),
+        "modernbert": usual.replace(
+            tokens="mean", transform=TransformSpec(activation="gelu", norm_eps=1e-5, bias=False)
+        ),
         "bilstm": usual,  # which is no model of theirs
     }
 

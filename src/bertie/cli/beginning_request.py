@@ -11,7 +11,7 @@ from bertie.data.rows import RowError
 from bertie.errors import SpecError, TokenizerError
 from bertie.models.model import Model
 from bertie.models.pretrained import Pretrained, load
-from bertie.models.source import lasting_name
+from bertie.models.source import find_folder, lasting_name
 from bertie.tasks.spacing import Spacing
 from bertie.tasks.task import Task
 from bertie.text.confusable_words import ConfusableWords
@@ -56,6 +56,17 @@ class Beginning:
         return Pretrained(Model.new(chosen.changed(changes), seed), self.vocabulary)
 
 
+def check_beginning(base: str | None, recipe: str | None, vocab: Path | None) -> None:
+    """Before the rows are read, which may take long."""
+    if (base is None) == (recipe is None):
+        what = "what to begin with is not said" if base is None else "--base and --recipe are two beginnings"
+        raise SpecError(what, hint="give --base FOLDER, or --recipe NAME to begin with random weights")
+    if base is not None:
+        if vocab is not None:
+            raise SpecError("--vocab says nothing with --base, which has its own", hint="leave out --vocab")
+        find_folder(base)
+
+
 def beginning_of(
     base: str | None,
     recipe: str | None,
@@ -64,11 +75,6 @@ def beginning_of(
     words: Path | None,
     tasks: Sequence[tuple[Task, Labelled]],
 ) -> Beginning:
-    if (base is None) == (recipe is None):
-        what = "what to begin with is not said" if base is None else "--base and --recipe are two beginnings"
-        raise SpecError(what, hint="give --base FOLDER, or --recipe NAME to begin with random weights")
-    if base is not None and vocab is not None:
-        raise SpecError("--vocab says nothing with --base, which has its own", hint="leave out --vocab")
     if words is not None and any(isinstance(task, Spacing) for task, _ in tasks):
         what = "--normalise puts whole words right, and spaces reads a text character by character"
         raise SpecError(what, hint="leave out --normalise")

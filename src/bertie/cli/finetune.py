@@ -7,7 +7,7 @@ from typing import Any
 
 import typer
 
-from bertie.cli.beginning_request import FRESH_RATE, beginning_of
+from bertie.cli.beginning_request import FRESH_RATE, beginning_of, check_beginning
 from bertie.cli.choices import check
 from bertie.cli.feature_request import RATE, TOP_RATE, TOPS, feature_top, store_folder
 from bertie.cli.learning_request import LORA_RATE, TARGETS, learning_of, low_rank_of, refuse_together, usual_rate
@@ -144,6 +144,7 @@ def finetune(
         raise SpecError("--seeds keeps the best, and without --dev nothing is measured", hint="give --dev")
     if seeds > 1:
         refuse_other_models(out)
+    check_beginning(base, recipe, vocab)
     policy: Policy = "skip" if skip else "refuse"
     own = {"multi": multi, "crf": crf, "aspect": aspect, "chinese": chinese, "stride": stride}
     own |= {"longest_answer": longest_answer, "siamese": siamese, "loss": loss, "sizes": sizes}

@@ -22,6 +22,11 @@ class Table(nn.Embedding):
         super().__init__(size, width)
         self.field, self.optional, self.offset = field, optional, offset
 
+    def reset_parameters(self) -> None:
+        # A mere shape has no numbers to draw, and torch imports its compiler, two seconds, to draw none.
+        if not self.weight.is_meta:
+            super().reset_parameters()
+
     def look_up(self, batch: Batch) -> Tensor:
         """[T, H], or [H] where an optional field is absent and all tokens count as row 0."""
         if self.field == "positions" and "positions" not in batch:

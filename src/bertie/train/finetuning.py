@@ -39,7 +39,7 @@ from bertie.train.several_tasks import SeveralTasks, steps_of
 from bertie.train.task_data import Examples, Labelled, Policy, RowCourse, TaskData
 from bertie.train.task_evaluation import TaskEvaluation
 
-FITTED_ON = 200_000  # rows that tell the labels: of more, some spread evenly
+FITTED_ON = 100_000  # rows that tell the labels: of more, some spread evenly
 UNLIMITED = 1 << 30  # tokens of a pass
 MISSPELT = 0.5  # of the rows, where there is noise: the others are learned as they are
 

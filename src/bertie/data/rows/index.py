@@ -29,7 +29,7 @@ class Index:
 
     def line(self, number: int) -> int:
         """The line where a record begins, from 1."""
-        jump = int(np.searchsorted(self.jumps, number, side="right")) - 1
+        jump = int(self.jumps.searchsorted(number, side="right")) - 1
         return number + 1 + (int(self.surplus[jump]) if jump >= 0 else 0)
 
 

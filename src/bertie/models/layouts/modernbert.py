@@ -183,6 +183,7 @@ def write_config(recipe: Recipe) -> dict[str, Any]:
         "attention_dropout": block.mixer.scorer.dropout,
         "mlp_dropout": block.residual.dropout,
         "initializer_range": encoder.initial_std,
+        "classifier_pooling": "mean",  # as the weights of its authors have it: no objective teaches the first token
         **({} if masked is None else head_config(masked.head)),
         **task_config(recipe),
         **dict.fromkeys(unknown_ids),  # those that `transformers` would put there may be none of the vocabulary
