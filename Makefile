@@ -28,8 +28,8 @@ $(STAMP): pyproject.toml constraints.txt
 	@touch $@
 
 .PHONY: quickstart
-quickstart: $(STAMP)  ## install into .venv, then do a first job from end to end
-	$(PYTHON) examples/quickstart.py
+quickstart: $(STAMP)  ## install into .venv, then do a first job from end to end; run again, it goes on
+	$(ENV)/bin/bertie quickstart
 
 .PHONY: check
 check: $(STAMP)  ## lint, format and types
@@ -51,6 +51,7 @@ bench: $(STAMP)  ## measure bertie beside its peers (they get an environment of 
 	$(PYTHON) benchmarks/corpus.py
 	$(PYTHON) benchmarks/pretrain.py
 	$(PYTHON) benchmarks/finetune.py
+	$(PYTHON) benchmarks/siamese.py
 
 .PHONY: experiment
 experiment: $(STAMP)  ## run or go on with an experiment: make experiment NAME=ablations

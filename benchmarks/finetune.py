@@ -6,7 +6,6 @@ Run as `.venv/bin/python benchmarks/finetune.py`. README.md in this folder says 
 import argparse
 import contextlib
 import json
-import math
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -20,22 +19,19 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import numpy as np
 import torch
 
-from benchmarks.command import SHARED, new_parser, positive, run_alone, say, started
+from benchmarks.command import SHARED, new_parser, positive, run_alone, started
 from benchmarks.contenders.minilm import FOLDER, NAME, WIDTH
 from benchmarks.environment import peers_python
-from benchmarks.figures import OURS, Bar, Speed, paired_ratio
+from benchmarks.figures import OURS
 from benchmarks.labelled_sets import SETS, Row, drawn, write_rows
-from benchmarks.worker import Worker
-from bertie.errors import UserError
+from benchmarks.learning_turns import Wish, compare
+from benchmarks.learning_turns import describe as describe_rows
 from bertie.machine import cpu_name, num_cores
 from bertie.tasks.classification import sorted_labels
 
 PEER = "transformers Trainer"
 BATCH = 32  # examples of a step
-CLOSE = 1e-4  # both must give the same loss for the same weights and rows, up to this share of it
 INITIAL_STD = 0.02  # of the head
-
-Turns = dict[str, list[dict[str, Any]]]
 
 
 @dataclass(frozen=True)
@@ -53,6 +49,10 @@ class Exercise:
     def num_rows(self) -> int:
         """One step more than a turn takes, for the warm-up."""
         return BATCH * (self.steps + 1)
+
+    @property
+    def wish(self) -> Wish:
+        return Wish(PEER, self.must, self.goal)
 
 
 EXERCISES = {
@@ -86,7 +86,7 @@ def run(options: argparse.Namespace, warning: str | None) -> int:
         modules = {PEER: ("finetune_trainer", peers), OURS: ("finetune_bertie", Path(sys.executable))}
         workers = stack.enter_context(started(modules, options.threads, folder))
         results = {
-            name: compare(name, workers, request, exercises[name].steps, options.rounds)
+            name: compare(name, exercises[name].wish, workers, request, exercises[name].steps, options.rounds)
             for name, request in requests.items()
         }
         versions = {name: worker.versions for name, worker in workers.items()}
@@ -136,68 +136,13 @@ def write_head(path: Path, num_outputs: int, width: int = WIDTH) -> None:
     np.savez(path, weight=weight.astype(np.float32), bias=np.zeros(num_outputs, np.float32))
 
 
-def compare(
-    name: str, workers: dict[str, Worker], request: dict[str, Any], num_steps: int, num_rounds: int
-) -> dict[str, Any]:
-    checks = {other: workers[other].ask({**request, "check": True}) for other in (PEER, OURS)}
-    refuse_other_losses(name, checks)
-    turns: Turns = {other: [] for other in workers}
-    for number in range(num_rounds):
-        for other in (PEER, OURS) if number % 2 else (OURS, PEER):
-            turns[other].append(workers[other].ask({**request, "steps": num_steps}))
-        told = ", ".join(f"{other} {speed_of(turns[other][-1]):,.1f}" for other in workers)
-        say(f"{name}: round {number + 1}: {told} examples/s")
-    return figures(name, turns, {other: check["loss"] for other, check in checks.items()})
-
-
-def refuse_other_losses(name: str, checks: dict[str, dict[str, Any]]) -> None:
-    """A wrong answer has no speed."""
-    for what, near in (("tokens", 0.0), ("loss", CLOSE)):
-        found = {other: check[what] for other, check in checks.items()}
-        if not math.isclose(*found.values(), rel_tol=near):
-            raise UserError(f"{name}: the same rows and weights give other {what}, so speeds mean nothing: {found}")
-
-
-def speed_of(turn: dict[str, Any]) -> float:
-    return float(turn["examples"] / turn["seconds"])
-
-
-def figures(name: str, turns: Turns, losses: dict[str, float]) -> dict[str, Any]:
-    exercise = EXERCISES[name]
-    seconds = {other: [turn["seconds"] for turn in turns[other]] for other in turns}
-    speeds = {other: Speed.of(turns[other][0]["examples"], seconds[other]) for other in turns}
-    ratio = speeds[OURS].best / speeds[PEER].best
-    bar = Bar(f"{name}: times the Trainer", ratio, exercise.must, exercise.goal)
-    return {
-        "speeds": {
-            other: {"best": speed.best, "median": speed.middle, "spread": speed.spread}
-            for other, speed in speeds.items()
-        },
-        "ratio": ratio,
-        "paired_ratio": paired_ratio(seconds[OURS], seconds[PEER]),
-        "losses": losses,
-        "foreign": sum(turn.get("foreign", 0.0) for other in turns for turn in turns[other]),
-        "bar": {"line": str(bar), "holds": bar.holds, "reached": bar.reached},
-        "turns": turns,
-    }
-
-
 def describe(report: dict[str, Any]) -> str:
     machine = report["machine"]
-    lines = [
+    head = (
         f"fine-tuning {report['model']}, float32, batches of {BATCH}, {machine['threads']} threads, {machine['cpu']}, "
-        f"{report['rounds']} rounds",
-        "",
-        f"{'examples/s':<14}{'Trainer':>9}{'bertie':>9}{'times':>7}{'paired':>8}  {'spread':<10} the same loss",
-    ]
-    for name, row in report["rows"].items():
-        peer, own = row["speeds"][PEER], row["speeds"][OURS]
-        spread = f"{peer['spread']:.0%}, {own['spread']:.0%}"
-        lines.append(
-            f"{name:<14}{peer['best']:>9,.1f}{own['best']:>9,.1f}{row['ratio']:>7.2f}{row['paired_ratio']:>8.2f}"
-            f"  {spread:<10} {row['losses'][OURS]:.6f}"
-        )
-    return "\n".join([*lines, "", *(row["bar"]["line"] for row in report["rows"].values())])
+        f"{report['rounds']} rounds"
+    )
+    return "\n".join([head, *describe_rows(report["rows"], PEER)])
 
 
 if __name__ == "__main__":

@@ -15,13 +15,18 @@ from benchmarks.lock import only_one
 from bertie.errors import UserError
 from experiments import (
     ablations,
+    adapters,
     against_trainer,
     chinese,
     descendants,
+    features,
     finetuning,
     full_runs,
     made_up_tasks,
+    noise,
     pretrained_or_not,
+    siamese,
+    spaces,
 )
 from experiments.cell import Cell, in_order
 from experiments.experiment import Experiment, Setting
@@ -31,13 +36,18 @@ from experiments.store import ROOT, Store
 
 EXPERIMENTS: dict[str, Experiment] = {
     "ablations": ablations.EXPERIMENT,
+    "adapters": adapters.EXPERIMENT,
     "against_trainer": against_trainer.EXPERIMENT,
     "chinese": chinese.EXPERIMENT,
     "descendants": descendants.EXPERIMENT,
+    "features": features.EXPERIMENT,
     "finetuning": finetuning.EXPERIMENT,
     "full_runs": full_runs.EXPERIMENT,
     "made_up_tasks": made_up_tasks.EXPERIMENT,
+    "noise": noise.EXPERIMENT,
     "pretrained_or_not": pretrained_or_not.EXPERIMENT,
+    "siamese": siamese.EXPERIMENT,
+    "spaces": spaces.EXPERIMENT,
 }
 
 

@@ -21,9 +21,10 @@ from benchmarks.labelled_sets import Row, read_rows
 
 from bertie.tasks.metrics.answers import SCORES, Language, answer_scores
 from bertie.tasks.metrics.entities import entity_counts, f1_of_sums
-from bertie.tasks.metrics.labels import f1
+from bertie.tasks.metrics.labels import f1, scores_of_counts
 from bertie.tasks.metrics.numbers import pearson, spearman
 from bertie.tasks.metrics.ranking import group_scores
+from bertie.tasks.spacing import space_counts
 from experiments.cell import Result
 
 NEAR = 0.005  # batches of other rows round otherwise, which may turn a close decision
@@ -81,6 +82,11 @@ def scores_beside(rows: Sequence[Row], answers: Answers) -> np.ndarray:
     return np.array([[float(row["score"]), answer["score"]] for row, answer in zip(rows, answers, strict=True)])
 
 
+def cosines_beside(rows: Sequence[Row], answers: Answers) -> np.ndarray:
+    """[N, 2] gold, told."""
+    return np.array([[float(row["score"]), answer["cosine"]] for row, answer in zip(rows, answers, strict=True)])
+
+
 def spearman_of(examples: np.ndarray) -> float:
     return spearman(examples[:, 0], examples[:, 1])
 
@@ -121,15 +127,27 @@ def answering(language: Language) -> Measure:
     return Measure("f1", partial(answer_overlaps, language=language), mean, partial(answer_figures, language=language))
 
 
+def spaces_between(rows: Sequence[Row], answers: Answers) -> np.ndarray:
+    """[N, 3] spaces that are right, told, gold."""
+    return np.array([space_counts(answer["text"], row["text"]) for row, answer in zip(rows, answers, strict=True)])
+
+
+def precision_and_recall(rows: Sequence[Row], answers: Answers) -> Figures:
+    scores = scores_of_counts(*spaces_between(rows, answers).sum(0))
+    return {name: float(scores[name]) for name in ("precision", "recall")}
+
+
 MEASURES = {
     "classify": Measure("accuracy", partial(right, name="label"), mean, f1_of_ones),
     "multi": Measure("f1", label_counts, f1_of_counts),
     "similarity": Measure("spearman", scores_beside, spearman_of, pearson_beside),
+    "cosine": Measure("spearman", cosines_beside, spearman_of),
     "tag": Measure("f1", tag_counts, f1_of_counts),
     "answer": answering("english"),
     "chinese-answer": answering("chinese"),
     "choice": Measure("accuracy", partial(right, name="choice"), mean),
     "rank": Measure("mrr", reciprocal_ranks, mean),
+    "spaces": Measure("f1", spaces_between, f1_of_counts, precision_and_recall),
 }
 
 

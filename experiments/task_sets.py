@@ -18,13 +18,16 @@ from typing import Any
 
 from benchmarks.labelled_sets import SEED, SETS, Parts, Row, read_set, write_rows
 
+from bertie.search.bm25 import BM25
 from bertie.tasks.metrics.labels import multi_label_scores
 from bertie.text.sentences import split_sentences
 from bertie.text.tag_schemes import spans_of
-from experiments.bm25 import BM25
 
 NUM_CANDIDATES = 4
 PER_ARTICLE = 2  # rows of `choice`
+SENTENCES = 4  # of an article, in `sentences`
+PARAGRAPHS = 4  # of an article, in `spaces`
+LONGEST_WORD = 30  # characters
 FEWEST_WORDS, MOST_WORDS = 5, 50  # of a sentence in `choice`
 EVERY = 5  # one article in so many is held out
 
@@ -96,6 +99,35 @@ def is_usual(sentence: str) -> bool:
 def most_alike(measure: BM25, text: str, candidates: Sequence[str]) -> int:
     scores = [measure.score(text, candidate) for candidate in candidates]
     return scores.index(max(scores))
+
+
+def spaces(files: Files, num_rows: int, num_test: int) -> Made:
+    """Paragraphs; those of the test stand in other articles. The rule knows the words of the others."""
+    parts: Parts = {"train": [], "test": []}
+    for number, text in enumerate(articles(files["text"])):
+        usual = [paragraph for paragraph in text.split("\n") if len(paragraph.split()) >= FEWEST_WORDS]
+        chosen = random.Random(SEED + number).sample(usual, min(PARAGRAPHS, len(usual)))
+        parts["test" if number % EVERY == 0 else "train"] += [{"text": paragraph} for paragraph in chosen]
+        if len(parts["train"]) >= num_rows and len(parts["test"]) >= num_test:
+            break
+    parts = cut(parts, num_rows, num_test)
+    words = {word for row in parts["train"] for word in row["text"].split()}
+    return Made(parts, [{"text": longest_words("".join(row["text"].split()), words)} for row in parts["test"]])
+
+
+def longest_words(text: str, words: set[str]) -> str:
+    """The text with spaces between the longest words that are known, from left to right; what is unknown stays
+    together."""
+    parts, begin, place = list[str](), 0, 0
+    while place < len(text):
+        ends = range(min(len(text), place + LONGEST_WORD), place + 1, -1)
+        end = next((end for end in ends if text[place:end] in words), None)
+        if end is None:
+            place += 1
+            continue
+        parts += [text[begin:place], text[place:end]]
+        begin = place = end
+    return " ".join(part for part in (*parts, text[begin:]) if part)
 
 
 def rank(files: Files, num_rows: int, num_test: int) -> Made:
@@ -175,6 +207,19 @@ def swap(rows: Sequence[Row]) -> list[Row]:
     return swapped
 
 
+def sentences(files: Files, num_rows: int, num_test: int) -> Made:
+    """Some sentences of each article, without labels; the test is scored pairs."""
+    found: dict[str, None] = {}
+    for number, text in enumerate(articles(files["text"])):
+        usual = [one.strip() for line in text.split("\n") for one in split_sentences(line) if is_usual(one)]
+        rng = random.Random(SEED + number)
+        found |= dict.fromkeys(rng.sample(usual, min(SENTENCES, len(usual))))
+        if len(found) >= num_rows:
+            break
+    test = read_set("stsb", {"test": files["test"]})["test"]
+    return Made(cut({"train": [{"text": text} for text in found], "test": test}, num_rows, num_test))
+
+
 def labelled(name: str) -> Source:
     return Source(SETS[name].files, lambda files, *limits: Made(cut(read_set(name, files), *limits)))
 
@@ -186,7 +231,9 @@ def cut(parts: Parts, num_rows: int, num_test: int) -> Parts:
 SOURCES = {
     **{name: labelled(name) for name in SETS},
     "choice": Source({"text": "en_wiki.jsonl.gz"}, choice),
+    "spaces": Source({"text": "en_wiki.jsonl.gz"}, spaces),
     "rank": Source(SETS["squad"].files, rank),
+    "sentences": Source({"text": "en_wiki.jsonl.gz", "test": SETS["stsb"].files["test"]}, sentences),
     "multi": Source(SETS["conll"].files, multi),
     "swapped": Source(SETS["squad"].files, swapped_questions),
 }

@@ -18,6 +18,7 @@ PACKAGE = ROOT / "src" / "bertie"
 FLOORS = (
     *("errors", "memory", "spec", "batch", "progress", "machine"),
     *("text", "data", "nn", "objectives", "tasks", "models", "train", "compress", "search", "inspection", "serve"),
+    "quickstart",
     *("bertie", "cli", "__main__"),
 )
 APART = {"nn": {"text", "data"}}

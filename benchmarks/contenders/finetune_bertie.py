@@ -21,6 +21,7 @@ from bertie.models.model import Model
 from bertie.models.variant import with_recipe
 from bertie.tasks.answering import Answering
 from bertie.tasks.classification import Classify
+from bertie.tasks.siamese import Siamese
 from bertie.tasks.tagging import Tagging
 from bertie.tasks.task import Task
 from bertie.text.tokenizer import Tokenizer
@@ -35,7 +36,10 @@ COLUMNS = {
     "classify": {"text": "text", "label": "label"},
     "tag": {"words": "words", "tags": "tags"},
     "answer": {"question": "question", "passage": "context", "answers": "answers"},
+    "cosine": {"text": "text", "other": "other", "score": "score"},
+    "simcse": {"text": "text"},
 }
+MOST = 5.0  # the highest score of STS-B
 
 
 def task_of(name: str, labels: Sequence[str]) -> Task:
@@ -43,21 +47,24 @@ def task_of(name: str, labels: Sequence[str]) -> Task:
         "classify": lambda: Classify(labels=tuple(labels)),
         "tag": lambda: Tagging(tags=tuple(labels)),
         "answer": Answering,
+        "cosine": lambda: Siamese(criterion="cosine", least=0.0, most=MOST),
+        "simcse": lambda: Siamese(criterion="simcse"),
     }
     return tasks[name]()
 
 
 @cache
 def opened(
-    name: str, labels: tuple[str, ...], folder: str, head: str
+    name: str, labels: tuple[str, ...], folder: str, head: str | None
 ) -> tuple[Model, torch.optim.Optimizer, Tokenizer]:
     pretrained, task = bertie.load(folder), task_of(name, labels)
     assert pretrained.tokenizer is not None
     model = with_recipe(pretrained.model, pretrained.recipe.replace(objectives=(task,)), seed=0)
-    output = model.get_submodule(f"heads.{task.kind}.output")
-    with np.load(head) as arrays, torch.no_grad():
-        for part in ("weight", "bias"):
-            output.get_parameter(part).copy_(torch.from_numpy(arrays[part]))
+    if head is not None:
+        output = model.get_submodule(f"heads.{task.kind}.output")
+        with np.load(head) as arrays, torch.no_grad():
+            for part in ("weight", "bias"):
+                output.get_parameter(part).copy_(torch.from_numpy(arrays[part]))
     return model, ADAMW.build(model), pretrained.tokenizer
 
 
@@ -81,7 +88,9 @@ def batches_of(request: Answer, tokenizer: Tokenizer) -> Iterator[list[Sample]]:
 
 
 def answer(request: Answer) -> Answer:
-    model, optimiser, tokenizer = opened(request["task"], tuple(request["labels"]), request["model"], request["head"])
+    model, optimiser, tokenizer = opened(
+        request["task"], tuple(request["labels"]), request["model"], request.get("head")
+    )
     batches = batches_of(request, tokenizer)
     if "check" in request:
         (batch,) = split_rows(next(batches), 1 << 30)

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 from benchmarks.contenders import finetune_bertie, finetune_trainer
 from benchmarks.figures import OURS
-from benchmarks.finetune import PEER, Turns, describe, figures, labels_of, refuse_other_losses, write_head
+from benchmarks.finetune import EXERCISES, PEER, describe, labels_of, write_head
 from benchmarks.labelled_sets import Row, write_rows
+from benchmarks.learning_turns import Turns, figures, refuse_other_losses
 
 from bertie.errors import UserError
 from bertie.models.model import Model
@@ -121,7 +122,7 @@ def test_the_best_round_counts_and_bars_are_told() -> None:
         PEER: [{"seconds": 2.0, "examples": 100}, {"seconds": 4.0, "examples": 100}],
         OURS: [{"seconds": 1.0, "examples": 100}, {"seconds": 0.8, "examples": 100}],
     }
-    found = figures("SST-2", turns, {PEER: 0.7, OURS: 0.7})
+    found = figures("SST-2", EXERCISES["SST-2"].wish, turns, {PEER: 0.7, OURS: 0.7})
     assert found["ratio"] == pytest.approx(2.5)
     assert found["paired_ratio"] == pytest.approx((2.0 + 5.0) / 2)
     assert found["bar"]["holds"] and not found["bar"]["reached"]

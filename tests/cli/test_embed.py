@@ -14,9 +14,10 @@ from typer.testing import CliRunner, Result
 
 import bertie
 import bertie.cli.embed
+from bertie.cli.embed import describe
 from bertie.errors import UserError
 from bertie.search import bulk
-from bertie.search.bulk import EmbedProgress
+from bertie.search.bulk import EmbedProgress, EmbedReport
 
 
 @dataclass
@@ -26,10 +27,12 @@ class FakeEncoding:
     num_truncated: int
     num_cut: int
     num_empty: int
+    num_replaced: int = 0
 
 
 class FakeModel:
     digest = "d1gest"
+    makes_raw_vectors = False
 
     def __init__(self) -> None:
         self.given: list[dict[str, object]] = []
@@ -43,13 +46,14 @@ class FakeModel:
         pooling: str = "mean",
         layers: str | int = "last",
         normalize: bool = True,
+        size: int | None = None,
         max_length: int | None = None,
         batch_tokens: int = 100,
     ) -> FakeEncoding:
         if len(self.given) == self.interrupt_at:
             raise KeyboardInterrupt
         assert not progress, "two progress bars at once"
-        lengths = {"max_length": max_length, "batch_tokens": batch_tokens}
+        lengths = {"size": size, "max_length": max_length, "batch_tokens": batch_tokens}
         self.given.append({"pooling": pooling, "layers": layers, "normalize": normalize, **lengths})
         vectors = np.array([[len(text), 1] for text in texts], np.float32)
         return FakeEncoding(vectors, 10 * len(texts), 2, 5, sum(not text for text in texts))
@@ -82,7 +86,12 @@ def test_writes_vectors_and_closes_with_a_summary(run: Callable[..., Result], tm
     assert f"{tmp_path}/v.npy: 5 texts as vectors of 2; 50 tokens in " in result.stdout
     assert "; 6 texts truncated (15 tokens cut), 1 empty" in result.stdout
     assert "reading the column 'review' (of 'id', 'review')" in result.stderr
-    assert "reading the column" not in result.stdout
+    assert "reading the column" not in result.stdout and "put right" not in result.stdout
+
+
+def test_words_that_were_put_right_are_told() -> None:
+    report = EmbedReport("v.npy", 5, 2, 50, 0, 0, 0, 3, 0, 1.0, ())
+    assert describe(report).endswith(", 0 empty, 3 words put right")
 
 
 def test_json_is_the_only_thing_on_stdout(run: Callable[..., Result], tmp_path: Path) -> None:
@@ -95,10 +104,11 @@ def test_options_reach_the_encoder_and_only_those_given(
     run: Callable[..., Result], model: FakeModel, tmp_path: Path
 ) -> None:
     run(tmp_path / "in.csv", "--out", tmp_path / "a.npy")
-    assert list(model.given[-1].values()) == ["mean", "last", True, None, 100]
-    options = ["--pooling", "first", "--layers", -2, "--no-normalize", "--max-length", 7, "--batch-tokens", 50]
-    run(tmp_path / "in.csv", "--out", tmp_path / "b.npy", *options, "--dtype", "float16")
-    assert list(model.given[-1].values()) == ["first", -2, False, 7, 50]
+    assert list(model.given[-1].values()) == ["mean", "last", True, None, None, 100]
+    options = ["--pooling", "first", "--layers", -2, "--no-normalize", "--size", 3, "--max-length", 7]
+    options += ["--batch-tokens", 50, "--dtype", "float16"]
+    run(tmp_path / "in.csv", "--out", tmp_path / "b.npy", *options)
+    assert list(model.given[-1].values()) == ["first", -2, False, 3, 7, 50]
     assert np.load(tmp_path / "b.npy").dtype == np.float16
 
 
@@ -147,3 +157,13 @@ def test_the_bar_shows_rates_and_percent_where_known(
     drawn = screen.getvalue()
     assert "2,048 texts" in drawn and "512 texts/s, 10,000 tokens/s" in drawn
     assert ("25%" in drawn) == known
+
+
+def test_vectors_that_nobody_should_compare_are_told(
+    run: Callable[..., Result], model: FakeModel, tmp_path: Path
+) -> None:
+    assert "bertie whiten" not in run(tmp_path / "in.csv", "--out", tmp_path / "a.npy").stderr
+    model.makes_raw_vectors = True
+    result = run(tmp_path / "in.csv", "--out", tmp_path / "b.npy")
+    assert "never learned" in result.stderr and "bertie finetune similarity --siamese" in result.stderr
+    assert "bertie whiten" in result.stderr and "never learned" not in result.stdout

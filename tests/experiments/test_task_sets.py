@@ -128,6 +128,16 @@ def test_swapping_never_stays_in_an_article() -> None:
     assert [number for number, row in enumerate(swap(rows)) if not row["answers"]] == [4, 6]
 
 
+def test_sentences_without_labels_beside_scored_pairs(wiki: Path, tmp_path: Path) -> None:
+    pairs = "".join(f"x\tx\tx\tx\t{number}.5\tone {number}\tanother\n" for number in range(5))
+    (tmp_path / "test.tsv").write_text(pairs)
+    write_set("sentences", {"text": wiki, "test": tmp_path / "test.tsv"}, 30, 4, tmp_path / "o")
+    train, test = (read_rows(tmp_path / "o" / f"{part}.jsonl") for part in ("train", "test"))
+    assert len(train) == len({row["text"] for row in train}) == 30, "no sentence twice"
+    assert all(set(row) == {"text"} and row["text"].endswith("year.") for row in train)
+    assert len(test) == 4 and all(set(row) == {"text", "other", "score"} for row in test)
+
+
 def test_a_labelled_set_is_cut(tmp_path: Path) -> None:
     for name in ("train", "test"):
         lines = [f"text {number}\t{number % 2}\n" for number in range(9)]
@@ -141,7 +151,7 @@ def test_a_labelled_set_is_cut(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["rank", "multi", "swapped", "choice"])
+@pytest.mark.parametrize("name", ["rank", "multi", "swapped", "choice", "sentences"])
 def test_the_real_text_is_enough(name: str, shared: Path, tmp_path: Path) -> None:
     files = {part: shared / "data" / file for part, file in SOURCES[name].files.items()}
     write_set(name, files, 50, 20, tmp_path)

@@ -37,7 +37,8 @@ bulk.CHUNK_TEXTS = 25
 def encode(texts):
     time.sleep(pause)
     rows = [np.random.default_rng(zlib.crc32(text.encode())).random(16, np.float32) for text in texts]
-    return SimpleNamespace(vectors=np.stack(rows), num_tokens=len(texts), num_truncated=0, num_cut=0, num_empty=0)
+    counts = dict.fromkeys(("num_truncated", "num_cut", "num_empty", "num_replaced"), 0)
+    return SimpleNamespace(vectors=np.stack(rows), num_tokens=len(texts), **counts)
 
 print("ready", flush=True)
 output = VectorFile(target, with_text=target.suffix == ".parquet")
@@ -51,7 +52,7 @@ class FakeEncoding:
     def __init__(self, texts: list[str]):
         rows = [np.random.default_rng(zlib.crc32(text.encode())).random(4, np.float32) for text in texts]
         self.vectors = np.stack(rows)  # [n, 4]
-        self.num_tokens, self.num_truncated, self.num_cut, self.num_empty = len(texts), 0, 0, 0
+        self.num_tokens, self.num_truncated, self.num_cut, self.num_empty, self.num_replaced = len(texts), 0, 0, 0, 0
 
 
 @pytest.fixture

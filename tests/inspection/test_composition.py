@@ -8,6 +8,7 @@ from bertie.inspection.composition import Part, compose
 from bertie.inspection.parameters import count_recipe
 from bertie.models.recipe import SIZES, Recipe, Size
 from bertie.models.recipes import RECIPES, albert, bert, electra, modernbert, twoway
+from bertie.nn.feature_top import FeatureTopSpec, LSTMLayersSpec
 
 MINI = SIZES["mini"]
 
@@ -88,3 +89,11 @@ def test_a_model_within_the_model() -> None:
     assert generator.words == "width 16"
     tokens = next(part for part in walk(generator) if part.name == "table tokens")
     assert (tokens.words, tokens.num_parameters) == ("[30,522 x 64], the encoder's own", 0)
+
+
+def test_a_top_over_features_is_a_part_of_the_encoder() -> None:
+    top = FeatureTopSpec(layers="concat4", lstm=LSTMLayersSpec(depth=1, width=64))
+    recipe = bert(MINI).changed({"encoder.top": top, "encoder.pooler": None, "objectives": ()})
+    part = found(recipe, "encoder", "top")
+    assert part.words.startswith("features(layers concat4") and part.words.endswith("-> 64")
+    assert part.num_parameters == 2 * (4 * 32 * (4 * 256 + 32) + 2 * 4 * 32) == count_recipe(recipe).parts["top"]

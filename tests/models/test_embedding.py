@@ -1,5 +1,6 @@
 """Flat ids to vectors: in the order of the texts, whatever the batches."""
 
+import warnings
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -11,12 +12,16 @@ from hypothesis import strategies as st
 
 import bertie
 from bertie.batch import Batch, Ragged
-from bertie.models.embedding import embed_ids
+from bertie.errors import InputError
+from bertie.models.embedding import RawVectorsWarning, embed_ids, warn_of_raw_vectors
 from bertie.models.model import Model
+from bertie.models.pretrained import Pretrained
 from bertie.models.recipe import Size
 from bertie.models.recipes import bert
+from bertie.models.sentence import SentenceSettings
 from bertie.nn.encoder import Encoder
 from bertie.nn.pooling import Pooling, TokenPooling
+from bertie.tasks.siamese import Siamese
 from bertie.text.tokens import FlatIds
 
 WIDTH = 16
@@ -93,3 +98,38 @@ def test_threads_of_others_keep_their_number(pristine: Path) -> None:
     finally:
         torch.set_num_threads(before)
     assert np.abs(together - model.encode("the cat sat on the mat")).max() <= 1e-6
+
+
+def test_raw_vectors_are_warned_of_once_a_process(pristine: Path) -> None:
+    model = bertie.load(pristine)
+    warn_of_raw_vectors.cache_clear()
+    with pytest.warns(RawVectorsWarning, match="never learned.*say little; train it with `bertie finetune similarity"):
+        model.encode("the cat")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model.encode("the cat")
+        bertie.load(pristine).encode(["the cat"])
+
+
+def test_who_was_made_for_comparing_is_not_warned_of(pristine: Path) -> None:
+    raw = bertie.load(pristine)
+    assert raw.makes_raw_vectors
+    warn_of_raw_vectors.cache_clear()
+    recipe = raw.recipe.replace(objectives=(Siamese(),))
+    learned = Pretrained(Model.new(recipe), raw.tokenizer)
+    pooled = Pretrained(raw.model, raw.tokenizer, SentenceSettings(Pooling()))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for model in (learned, pooled):
+            assert not model.makes_raw_vectors
+            model.encode("the cat")
+
+
+def test_the_first_numbers_of_a_vector(pristine: Path) -> None:
+    model = bertie.load(pristine)
+    texts = ["the cat", "paris is the capital of france"]
+    whole = model.encode_report(texts, normalize=True).vectors
+    cut = model.encode_report(texts, normalize=True, size=5).vectors
+    np.testing.assert_allclose(cut, whole[:, :5] / np.linalg.norm(whole[:, :5], axis=1, keepdims=True), atol=1e-6)
+    with pytest.raises(InputError, match="size is 33, the vectors have 32 numbers"):
+        model.encode_report(texts, size=33)

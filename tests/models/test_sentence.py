@@ -5,10 +5,22 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from bertie.errors import FolderError
-from bertie.models.sentence import SentenceSettings, read_sentence_settings, write_sentence_settings
-from bertie.nn.pooling import Pooling, TokenPooling
+from bertie.models.recipe import Size
+from bertie.models.recipes import bert
+from bertie.models.sentence import (
+    SentenceSettings,
+    learned_settings,
+    left_behind,
+    pooled_as,
+    read_sentence_settings,
+    write_sentence_settings,
+)
+from bertie.nn.pooling import Pooling, Projection, TokenPooling
+from bertie.tasks.classification import Classify
+from bertie.tasks.siamese import Siamese
 
 MODULES = [("", "Transformer"), ("1_Pooling", "Pooling"), ("2_Normalize", "Normalize")]
 FLAGS = {
@@ -85,8 +97,8 @@ def test_a_pooling_that_is_not_here_is_named(tmp_path: Path, pooling: dict[str, 
 
 
 def test_a_module_that_is_not_here_is_named(tmp_path: Path) -> None:
-    modules = [{"path": "", "type": "sentence_transformers.models.Dense"}]
-    with pytest.raises(FolderError, match=r"modules.json asks for Dense, which is not supported here; supported are"):
+    modules = [{"path": "", "type": "sentence_transformers.models.LSTM"}]
+    with pytest.raises(FolderError, match=r"modules.json asks for LSTM, which is not supported here; supported are"):
         read_sentence_settings(write(tmp_path, modules))
 
 
@@ -165,3 +177,72 @@ def test_a_default_prompt_that_is_not_there(tmp_path: Path) -> None:
     (tmp_path / "config_sentence_transformers.json").write_text('{"prompts": {}, "default_prompt_name": "query"}')
     with pytest.raises(FolderError, match="default prompt 'query' is not among the prompts"):
         read_sentence_settings(tmp_path)
+
+
+@pytest.mark.parametrize("bias", [None, torch.arange(2.0)])
+@pytest.mark.parametrize("activation", ["identity", "tanh"])
+@pytest.mark.parametrize("normalize", [False, True])
+def test_a_dense_layer_is_written_and_read(tmp_path: Path, bias: Any, activation: Any, normalize: bool) -> None:
+    settings = SentenceSettings(
+        Pooling(normalize=normalize), 64, projection=Projection(torch.randn(2, 8), bias, activation)
+    )
+    assert write_sentence_settings(tmp_path, settings, 8) is None
+    assert read_sentence_settings(tmp_path) == settings
+    assert json.loads((tmp_path / "2_Dense" / "config.json").read_text())["out_features"] == 2
+    assert (tmp_path / "3_Normalize").exists() == normalize
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"activation_function": "torch.nn.modules.activation.GELU"}, "asks for the activation GELU"),
+        ({"activation_function": None}, "asks for the activation None"),
+        ({"use_residual": True}, "not over the pooled vector alone"),
+        ({"module_input_name": "token_embeddings"}, "not over the pooled vector alone"),
+        ({"bias": True}, "has not the weights of a dense layer"),
+    ],
+)
+def test_a_dense_layer_that_is_not_here_is_named(tmp_path: Path, change: dict[str, Any], told: str) -> None:
+    write_sentence_settings(tmp_path, SentenceSettings(Pooling(), projection=Projection(torch.randn(2, 8))), 8)
+    path = tmp_path / "2_Dense" / "config.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), **change}))
+    with pytest.raises(FolderError, match=told):
+        read_sentence_settings(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("kinds", "told"),
+    [
+        (("Transformer", "Pooling", "Normalize", "Dense"), "has the order Transformer, Pooling, Normalize, Dense"),
+        (("Transformer", "Pooling", "Dense", "Dense"), "Dense is there twice"),
+    ],
+)
+def test_modules_in_another_order_would_compute_something_else(
+    tmp_path: Path, kinds: tuple[str, ...], told: str
+) -> None:
+    modules = [{"path": f"{index}_{kind}", "type": f"a.{kind}"} for index, kind in enumerate(kinds)]
+    with pytest.raises(FolderError, match=told):
+        read_sentence_settings(write(tmp_path, modules))
+
+
+def test_who_learned_to_be_compared_has_settings() -> None:
+    plain = bert(Size(depth=2, width=8, num_heads=2), vocab_size=9)
+    assert learned_settings(plain, 77) is None
+    learned = plain.replace(objectives=(Siamese(pooling="max"),))
+    assert learned_settings(learned, 77) == SentenceSettings(Pooling(tokens="max", normalize=True), 77)
+
+
+def test_a_siamese_task_goes_on_with_the_pooling_of_its_folder() -> None:
+    first = SentenceSettings(Pooling(tokens="first"))
+    assert pooled_as(Siamese(), first) == Siamese(pooling="first")
+    assert pooled_as(Siamese(pooling="max"), first) == Siamese(pooling="max")
+    assert pooled_as(Siamese(), None) == Siamese()
+    assert pooled_as(Classify(), first) == Classify()
+
+
+def test_what_a_siamese_encoder_does_not_take_over_is_told() -> None:
+    dense = SentenceSettings(Pooling(), prompts={"query": "find: "}, projection=Projection(torch.randn(2, 8)))
+    told = ["vectors are learned without the dense layer and the prompts of the folder"]
+    assert left_behind(Siamese(), dense) == told and left_behind(Classify(), dense) == []
+    assert left_behind(Siamese(), SentenceSettings(Pooling(), prompts={"query": ""})) == []
+    assert left_behind(Siamese(), None) == []

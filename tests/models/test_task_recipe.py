@@ -3,6 +3,7 @@
 from bertie.models.recipe import Size
 from bertie.models.recipes import bert, bilstm, distilbert, electra, modernbert, spanbert, xlm, xlnet
 from bertie.models.task_recipe import task_recipe
+from bertie.nn.feature_top import FeatureTopSpec
 from bertie.nn.heads import SequenceHeadSpec, TransformSpec
 from bertie.tasks.answering import Answering
 from bertie.tasks.classification import Classify
@@ -53,3 +54,15 @@ def test_a_head_over_rows_is_as_transformers_has_it() -> None:
         ),
         "bilstm": usual,  # which is no model of theirs
     }
+
+
+def test_under_a_top_heads_are_linear_and_the_pooler_goes() -> None:
+    base, top = bert(TINY, 40), FeatureTopSpec(layers="weighted")
+    made = task_recipe(base, CLASSIFY, TAG, top=top)
+    assert made.encoder == base.encoder.replace(top=top, pooler=None)
+    classify, tag = made.objectives
+    assert classify == CLASSIFY.changed({"head.tokens": "mean", "head.transform": None})
+    assert tag == TAG
+    (of_tokens,) = task_recipe(modernbert(TINY, 40), TAG, top=top).objectives
+    assert of_tokens == TAG, "no layer before the output, as others have it"
+    assert task_recipe(made, CLASSIFY).encoder.top is None, "a whole model is trained from one with features"

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from bertie.batch import Ragged
 from bertie.errors import SpecError
-from bertie.nn.pooling import FirstDenseSpec, Pooling, TokenPooling, last_token
+from bertie.nn.pooling import Activation, FirstDenseSpec, Pooling, Projection, TokenPooling, last_token
 
 NUMPY: dict[TokenPooling, Callable[[np.ndarray], np.ndarray]] = {
     "first": lambda rows: rows[0],
@@ -92,3 +92,32 @@ def test_the_last_token_of_each_row(sizes: list[int]) -> None:
 def test_first_dense_is_its_formula() -> None:
     part, states = FirstDenseSpec().build(6), torch.randn(3, 6)
     torch.testing.assert_close(part(states), torch.tanh(states @ part.dense.weight.T + part.dense.bias))
+
+
+def test_the_first_numbers_of_a_vector_are_normalised_anew() -> None:
+    states, layers = layers_of([2, 3])
+    whole = Pooling()(states, layers)
+    cut = Pooling(size=4, normalize=True)(states, layers)
+    torch.testing.assert_close(cut, whole[:, :4] / whole[:, :4].norm(dim=-1, keepdim=True))
+    with pytest.raises(SpecError, match="size"):
+        Pooling().replace(size=0)
+
+
+@pytest.mark.parametrize(("activation", "function"), [("identity", lambda value: value), ("tanh", torch.tanh)])
+def test_a_projection_stands_between_pooling_and_normalisation(
+    activation: Activation, function: Callable[[torch.Tensor], torch.Tensor]
+) -> None:
+    states, layers = layers_of([2, 3])
+    bias = torch.randn(5)
+    projection = Projection(torch.randn(5, 6), bias, activation)
+    expected = function(Pooling()(states, layers) @ projection.weight.T + bias)
+    torch.testing.assert_close(Pooling()(states, layers, projection), expected)
+    cut = Pooling(size=3, normalize=True)(states, layers, projection)
+    torch.testing.assert_close(cut, expected[:, :3] / expected[:, :3].norm(dim=-1, keepdim=True))
+
+
+def test_projections_are_equal_by_their_numbers() -> None:
+    weight = torch.randn(2, 3)
+    assert Projection(weight) == Projection(weight.clone()) != Projection(weight + 1)
+    assert Projection(weight) != Projection(weight, torch.zeros(2)) != Projection(weight, torch.ones(2))
+    assert Projection(weight) != Projection(weight, activation="tanh")

@@ -31,6 +31,7 @@ class FakeEncoding:
     num_truncated: int
     num_cut: int
     num_empty: int
+    num_replaced: int
 
 
 def vector_of(text: str) -> np.ndarray:
@@ -41,7 +42,7 @@ def encode(texts: list[str]) -> FakeEncoding:
     words = [len(text.split()) for text in texts]
     cuts = [max(0, count - 6) for count in words]
     vectors = np.stack([vector_of(text) for text in texts])
-    return FakeEncoding(vectors, sum(words), sum(cut > 0 for cut in cuts), sum(cuts), words.count(0))
+    return FakeEncoding(vectors, sum(words), sum(cut > 0 for cut in cuts), sum(cuts), words.count(0), len(texts))
 
 
 class Failing:
@@ -102,6 +103,7 @@ def test_npy_rows_are_the_texts_in_order(source: Path, tmp_path: Path) -> None:
     assert (report.num_texts, report.width, report.num_resumed) == (95, 32, 0)
     assert (report.num_tokens, report.num_truncated) == (whole.num_tokens, whole.num_truncated)
     assert (report.num_cut, report.num_empty) == (whole.num_cut, 10)
+    assert report.num_replaced == report.num_texts
     assert report.num_truncated > 0 and report.num_cut > report.num_truncated
     assert leftovers(tmp_path) == []
 
@@ -142,7 +144,7 @@ def test_float16_is_written_and_never_overflows_silently(source: Path, tmp_path:
     np.testing.assert_array_equal(np.load(tmp_path / "v.npy"), encode(TEXTS).vectors.astype(np.float16))
 
     def encode_large(texts: list[str]) -> FakeEncoding:
-        return FakeEncoding(np.full((len(texts), 4), 1e6, np.float32), 0, 0, 0, 0)
+        return FakeEncoding(np.full((len(texts), 4), 1e6, np.float32), 0, 0, 0, 0, 0)
 
     with pytest.raises(SpecError, match="too large for float16; write float32"):
         run(source, VectorFile(tmp_path / "w.npy", "float16"), encode_large)
@@ -180,7 +182,7 @@ def test_a_continued_run_gives_the_same_bytes_and_counts(
     assert seen == TEXTS[num_chunks * 10 :]
     assert report.num_resumed == num_chunks * 10
     assert (tmp_path / name).read_bytes() == (tmp_path / f"whole-{name}").read_bytes()
-    same = ("num_texts", "num_tokens", "num_truncated", "num_cut", "num_empty", "width")
+    same = ("num_texts", "num_tokens", "num_truncated", "num_cut", "num_empty", "num_replaced", "width")
     assert [getattr(report, field) for field in same] == [getattr(whole, field) for field in same]
     assert leftovers(tmp_path) == []
 

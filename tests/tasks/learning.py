@@ -17,6 +17,7 @@ from bertie.nn.crf import CRFSpec
 from bertie.tasks.answering import Answering
 from bertie.tasks.choosing import Choice, Rank
 from bertie.tasks.classification import Aspects, Classify, MultiLabel, Pair
+from bertie.tasks.siamese import Siamese
 from bertie.tasks.similarity import Similarity
 from bertie.tasks.tagging import Tagging
 from bertie.tasks.task import Answer, Example, Task, Values
@@ -130,6 +131,16 @@ TASKS: dict[str, tuple[Task, list[Values]]] = {
     ),
     "similarity": (
         Similarity(),
+        rows(
+            ("text", "other", "score"),
+            ("a cat sat", "the cat sat", 5),
+            ("a cat sat", "a dog sat", "2.5"),
+            ("a cat sat", "paris is in rome", 0.0),
+            ("good food", "fine food", 4),
+        ),
+    ),
+    "siamese": (
+        Siamese(),
         rows(
             ("text", "other", "score"),
             ("a cat sat", "the cat sat", 5),

@@ -14,6 +14,7 @@ from bertie.batch import collate
 from bertie.models.answering_rows import outputs_of
 from bertie.models.recipe import Recipe
 from bertie.objectives.objective import FIRST
+from bertie.tasks.siamese import Siamese
 from bertie.tasks.similarity import Similarity
 from bertie.tasks.task import Task
 
@@ -122,7 +123,7 @@ def test_micro_batches_add_up_and_tell_their_counts_beforehand(known: Learned) -
 
 def test_what_is_right_is_not_wrong(known: Learned) -> None:
     wrong = [known.task.wrongness(answer, one) for answer, one in zip(known.answers(), known.gold, strict=True)]
-    limit = 0.5 if isinstance(known.task, Similarity) else 0.0
+    limit = 0.5 if isinstance(known.task, Similarity | Siamese) else 0.0
     assert all(0 <= value <= limit for value in wrong)
 
 
@@ -149,7 +150,7 @@ def test_labels_told_are_pairs_that_agree_where_all_is_right(known: Learned) -> 
     told = known.task.labels_told(known.answers(), known.gold)
     for pairs in told.values():
         assert pairs and all(gold == answer for gold, answer in pairs)
-    assert bool(told) == (known.task.kind not in ("similarity", "choice"))
+    assert bool(told) == (known.task.kind not in ("similarity", "siamese", "choice"))
 
 
 def test_a_summary_is_one_line(known: Learned) -> None:
@@ -157,7 +158,7 @@ def test_a_summary_is_one_line(known: Learned) -> None:
 
 
 def test_log_shares_read_no_target(known: Learned) -> None:
-    if isinstance(known.task, Similarity):
+    if isinstance(known.task, Similarity | Siamese):
         with pytest.raises(NotImplementedError):
             known.model.log_shares(collate(known.samples))
         return

@@ -8,13 +8,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bertie.text.ideographs import IDEOGRAPHS
 from bertie.text.segmenters import JiebaSegmenter, Segmenter, SpaceSegmenter
 from bertie.text.tokenizer import Tokenizer, load_tokenizer
 from bertie.text.vocab.options import VocabOptions
 from bertie.text.vocab.pipelines import Trained, build_splitter, build_tokenizer
 from bertie.text.vocab.training import train
 from bertie.text.word_tokens import WordTokenizer, chunk_begins
-from bertie.text.words import IDEOGRAPHS, chunk
+from bertie.text.words import chunk
 
 TEXT = "使用语言模型来预测下一个词的probability"
 WORDS = (

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 from safetensors.torch import load_file
 
 import bertie
@@ -16,7 +17,10 @@ from bertie.models.model import Model
 from bertie.models.pretrained import Pretrained
 from bertie.models.recipe import Recipe, Size
 from bertie.models.recipes import xlnet
+from bertie.models.sentence import SentenceSettings
+from bertie.nn.pooling import Pooling, Projection
 from bertie.tasks.classification import Aspects, Classify, MultiLabel
+from bertie.tasks.siamese import Siamese
 from bertie.text.tokenizer import Tokenizer
 from bertie.train import finetuning
 from bertie.train.checkpoint import WEIGHTS
@@ -215,3 +219,23 @@ def test_what_is_measured_and_saved_has_the_head_of_the_model(tokenizer: Tokeniz
     examples = Examples(task, dev, tokenizer, 16, "refuse").all()
     figures = TaskEvaluation(task, examples)(opened.model)
     assert figures["loss"] == pytest.approx(summary["evaluation"]["loss"], rel=1e-4)
+
+
+def learn_vectors(folder: Path, base: Pretrained, tmp_path: Path, **fields: Any) -> Record:
+    rows = [{"text": f"w{number} w{number + 1}", "other": f"w{number + 2} w{number}"} for number in range(8)]
+    train = Labelled(write(tmp_path / "pairs.jsonl", rows).rows, {"text": "text", "other": "other"})
+    job = Job.of(fit(Siamese(), train, "refuse"), train, None, tokenizer_of(base), 16, "refuse")
+    return finetune(folder, base, [job], options(8, epochs=1, **fields))
+
+
+def test_a_dense_layer_that_is_left_behind_is_told(base: Pretrained, tmp_path: Path) -> None:
+    assert not any("dense layer" in note for note in learn_vectors(tmp_path / "plain", base, tmp_path)["notes"])
+    layer = Projection(torch.ones(4, base.recipe.encoder.width))
+    whitened = Pretrained(base.model, base.tokenizer, SentenceSettings(Pooling(), projection=layer))
+    notes = learn_vectors(tmp_path / "run", whitened, tmp_path)["notes"]
+    assert "vectors are learned without the dense layer of the folder" in notes
+
+
+def test_an_adversary_has_all_rows_that_are_compared_in_one_pass(base: Pretrained, tmp_path: Path) -> None:
+    summary = learn_vectors(tmp_path / "run", base, tmp_path, micro_tokens=8, adversary={"kind": "fgm"})
+    assert summary["steps"] == 1

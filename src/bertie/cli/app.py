@@ -80,6 +80,11 @@ VERBS = {
         "Train a model on a corpus; run it again to go on.",
         "bertie pretrain --recipe bert --size mini --corpus my-corpus --steps 2000 --out my-run",
     ),
+    "quickstart": Verb(
+        "bertie.cli.quickstart:quickstart",
+        "Do a first job from end to end, in minutes.",
+        'bertie quickstart --ask "how do I copy a folder?"',
+    ),
     "recipes": Verb(
         "bertie.cli.recipes:recipes",
         "List the recipes, or show what one is made of.",
@@ -94,6 +99,11 @@ VERBS = {
         "bertie.cli.vocab:vocab",
         "Train a vocabulary, or give an old one new words.",
         "bertie vocab train texts/ --kind wordpiece --size 16000 --out my-vocab",
+    ),
+    "whiten": Verb(
+        "bertie.cli.whiten:whiten",
+        "Spread a model's vectors, so that cosines tell something.",
+        "bertie whiten my-model --data texts.txt --out my-white-model",
     ),
 }
 

@@ -10,6 +10,7 @@ import typer
 from rich.progress import BarColumn, Progress, TaskID, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
 from bertie.cli.app import console
+from bertie.models.embedding import RAW_VECTORS
 from bertie.search.bulk import EmbedInterrupted, EmbedProgress, EmbedReport, embed_file
 from bertie.search.vector_files import VectorFile
 from bertie.text.files import TextSource
@@ -27,6 +28,7 @@ def embed(
         None, help="last, sum4, concat4, or a layer's number; the folder's own if not given."
     ),
     normalize: bool | None = typer.Option(None, help="Vectors of length 1 or not; as the folder says when not given."),
+    size: int | None = typer.Option(None, min=1, help="Keep the first so many numbers of a vector; all by default."),
     max_length: int | None = typer.Option(None, min=1, help="Tokens of a text at most; the rest is cut and counted."),
     batch_tokens: int | None = typer.Option(None, min=1, help="Tokens that are computed at once."),
     field: str | None = typer.Option(None, help="The JSON field or the column of the texts; 'text' when not given."),
@@ -50,10 +52,13 @@ def embed(
         "pooling": pooling,
         "layers": int(layers) if layers and layers.removeprefix("-").isdecimal() else layers,
         "normalize": normalize,
+        "size": size,
         "max_length": max_length,
         "batch_tokens": batch_tokens,
     }
     given: dict[str, Any] = {name: value for name, value in chosen.items() if value is not None}
+    if model.makes_raw_vectors:
+        console.print(RAW_VECTORS, style="yellow", markup=False, highlight=False, soft_wrap=True)
     bar = EmbedBar()
     try:
         with bar.progress:
@@ -103,8 +108,10 @@ class EmbedBar:
 
 def describe(report: EmbedReport) -> str:
     resumed = f" ({report.num_resumed:,} of them by earlier runs)" if report.num_resumed else ""
+    replaced = f", {report.num_replaced:,} words put right" if report.num_replaced else ""
     return (
         f"{report.target}: {report.num_texts:,} texts{resumed} as vectors of {report.width}; "
         f"{report.num_tokens:,} tokens in {report.seconds:.1f} s, {report.tokens_per_second:,.0f} tokens/s; "
         f"{report.num_truncated:,} texts truncated ({report.num_cut:,} tokens cut), {report.num_empty:,} empty"
+        f"{replaced}"
     )

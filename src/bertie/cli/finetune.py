@@ -7,7 +7,11 @@ from typing import Any
 
 import typer
 
+from bertie.cli.beginning_request import FRESH_RATE, beginning_of, check_beginning
 from bertie.cli.choices import check
+from bertie.cli.feature_request import RATE, TOP_RATE, TOPS, feature_top, store_folder
+from bertie.cli.learning_request import LORA_RATE, TARGETS, learning_of, low_rank_of, refuse_together, usual_rate
+from bertie.cli.noise_request import noise_of, tell_replaced
 from bertie.cli.run_line import Record, RunLine, figures_told
 from bertie.cli.task_request import (
     FORMAT,
@@ -26,15 +30,19 @@ from bertie.errors import SpecError
 from bertie.inspection.task_page import task_page
 from bertie.inspection.task_report import report_task, terminal_lines
 from bertie.models.pretrained import Pretrained, load
+from bertie.nn.feature_top import LAYER_CHOICES
+from bertie.tasks.siamese_rows import WAYS
 from bertie.tasks.task import Task
 from bertie.train.data_card import DATA_CARD
 from bertie.train.distribution import Ranks, joined
+from bertie.train.feature_store import store_features
 from bertie.train.finetuning import FinetuneOptions, Job, check_length, fit, fitting_rows
 from bertie.train.finetuning import finetune as run_finetuning
 from bertie.train.history import read_history
 from bertie.train.precision import CHOICES, choose_precision
 from bertie.train.run_folder import is_finished
 from bertie.train.seeds import keep_best, refuse_other_models, seed_folder, seeds_from
+from bertie.train.several_tasks import steps_of
 from bertie.train.stopping import Stopped
 from bertie.train.task_data import Labelled, Policy
 from bertie.train.task_evaluation import TaskEvaluation
@@ -45,7 +53,10 @@ REPORT = "report.html"
 
 def finetune(
     task: str = typer.Argument(help=f"What to learn: {', '.join(TASKS)}."),
-    base: str = typer.Option(help="A model folder, a run folder, or a name on the hub."),
+    base: str | None = typer.Option(None, help="A model folder, a run folder, or a name on the hub."),
+    recipe: str | None = typer.Option(None, help="Begin with random weights instead of --base; see bertie recipes."),
+    size: str = typer.Option("mini", help="With --recipe: tiny, mini, small, medium, base, large."),
+    vocab: Path | None = typer.Option(None, help="With --recipe: a vocabulary; spaces makes its own of characters."),
     train: list[str] = typer.Option(help="A file of labelled rows; may be given several times."),
     dev: list[str] = typer.Option([], help="Rows to be measured on; the best model on them is kept."),
     out: Path = typer.Option(help="The run folder; an unfinished run in it goes on."),
@@ -61,16 +72,52 @@ def finetune(
     chinese: bool = typer.Option(False, "--chinese", help="answer: compare answers character by character."),
     stride: int | None = typer.Option(None, min=1, help="answer: tokens that neighbouring windows share; 128."),
     longest_answer: int | None = typer.Option(None, min=1, help="answer: tokens of an answer at most; 30."),
+    siamese: bool = typer.Option(
+        False, "--siamese", help="similarity: a vector for each text, to be compared by cosine; texts alone are enough."
+    ),
+    loss: str | None = typer.Option(None, help=f"--siamese: {', '.join(WAYS)}; what suits the columns by default."),
+    sizes: str | None = typer.Option(None, help="--siamese: also learn shorter vectors, like 256,128,64."),
     epochs: float = typer.Option(3.0, min=0.0, help="How often every row is seen."),
     batch: int = typer.Option(32, min=1, help="Rows of a step."),
     length: int | None = typer.Option(None, min=8, help="Tokens of a row; 128, for answer 384, by default."),
-    lr: float = typer.Option(5e-5, help="The highest learning rate."),
+    lr: float | None = typer.Option(
+        None, help=f"The highest learning rate; {RATE:g}, with --features {TOP_RATE:g}, with --lora {LORA_RATE:g}."
+    ),
     warmup: float = typer.Option(0.1, min=0, max=1, help="A share of the run."),
     weight_decay: float = typer.Option(0.01, min=0, help="Of all but biases and norms."),
     adversarial: str | None = typer.Option(
         None, help="Learn every row once more, its embeddings moved for the worse: fgm, or vat, which needs no labels."
     ),
     epsilon: float | None = typer.Option(None, min=0, help="How far --adversarial moves them; 1 for fgm, 5 for vat."),
+    features: str | None = typer.Option(
+        None, help=f"Freeze the encoder, run it once, and learn over these of its layers: {', '.join(LAYER_CHOICES)}."
+    ),
+    top: str | None = typer.Option(None, help=f"What learns over --features: {', '.join(TOPS)}; linear by default."),
+    feature_store: Path | None = typer.Option(
+        None, help="Where features are kept, for this run and others; a folder 'features' beside OUT by default."
+    ),
+    freeze: str | None = typer.Option(
+        None, help="What does not learn: embeddings; a number, for them and so many lowest layers; all, but for heads."
+    ),
+    unfreeze_every: str | None = typer.Option(
+        None, help="A number of steps, or epoch: heads learn first, then one more layer from the top each time."
+    ),
+    layer_decay: float | None = typer.Option(
+        None, help="A layer learns at this share of the rate of the one above, like 0.9."
+    ),
+    lora: int | None = typer.Option(None, min=1, help="Learn low-rank adapters of this rank instead of the encoder."),
+    lora_alpha: float | None = typer.Option(None, help="Adapters count alpha / rank times; twice the rank by default."),
+    lora_dropout: float | None = typer.Option(None, help="Before adapters; 0 by default."),
+    lora_on: str | None = typer.Option(None, help=f"What is adapted, of {','.join(TARGETS)}; query,value by default."),
+    noise: float | None = typer.Option(
+        None, min=0, max=1, help="Misspell this share of the words of every second row, anew each time it is seen."
+    ),
+    confusable: Path | None = typer.Option(
+        None, help="With --noise: a file of ideographs that are taken for each other, one group a line."
+    ),
+    normalise: Path | None = typer.Option(
+        None, help="A table of words to put right before a text is read, like 花呗: 花被, 花钗; kept in the model."
+    ),
     seed: int = typer.Option(0, min=0, help="Of new weights, order and dropout."),
     seeds: int = typer.Option(1, min=1, help="Train so often, from --seed on, and keep the best."),
     skip: bool = typer.Option(False, "--skip-bad", help="Pass over rows that cannot be used, and count them."),
@@ -91,45 +138,68 @@ def finetune(
         check("adversary", adversarial, ("fgm", "vat"))
     elif epsilon is not None:
         raise SpecError("--epsilon says nothing without --adversarial", hint="leave out --epsilon")
+    low_rank = low_rank_of(lora, lora_alpha, lora_dropout, lora_on)
+    over = feature_top(features, top, feature_store, {"--adversarial": adversarial, "--noise": noise})
     if seeds > 1 and not dev:
         raise SpecError("--seeds keeps the best, and without --dev nothing is measured", hint="give --dev")
     if seeds > 1:
         refuse_other_models(out)
+    check_beginning(base, recipe, vocab)
     policy: Policy = "skip" if skip else "refuse"
     own = {"multi": multi, "crf": crf, "aspect": aspect, "chinese": chinese, "stride": stride}
-    own["longest_answer"] = longest_answer
-    pretrained = load(base)
+    own |= {"longest_answer": longest_answer, "siamese": siamese, "loss": loss, "sizes": sizes}
     tasks = [open_task(task, train, dev, policy, own, column_names(column), FileLook(format, header))]
     tasks += [open_task(*split_also(words), policy) for words in also]
+    an_epoch = sum(steps_of(rows.rows.num_rows, batch) for _, rows, _ in tasks)
+    learning = learning_of(freeze, unfreeze_every, layer_decay, an_epoch)
+    refuse_together(learning, low_rank, features is not None, recipe is not None)
+    beginning = beginning_of(base, recipe, size, vocab, normalise, [(one, rows) for one, rows, _ in tasks])
+    if lr is None and recipe is not None:
+        lr = FRESH_RATE
+        say(f"the learning rate is {lr:g}, as usual for random weights")
+    if lr is None and (lr := usual_rate(learning, low_rank)) is not None:
+        say(f"the learning rate is {lr:g}, as usual where little learns")
+    if lr is None and over is not None:
+        lr = TOP_RATE
+        say(f"the learning rate is {lr:g}, as usual over frozen features")
     chosen, why = choose_precision(precision)
     say(f"computing in {chosen}: {why}")
     regular = {"eval_every": eval_every, "save_every": save_every, "patience": patience}
     length = length or max(TASK_LENGTHS.get(one.kind, LENGTH) for one, _, _ in tasks)
+    pretrained = beginning.model(seed)
     tokenizer = check_length(pretrained, length)
     jobs = [Job.of(*opened, tokenizer, length, policy) for opened in tasks]
     for job in jobs:
         say("\n".join(job.card.lines()))
+        for rows in (job.train, job.dev) if job.dev is not None else (job.train,):
+            tell_replaced(tokenizer, job.task, rows.data)
         if job.dev is not None and job.dev.faults.num_faults:
             say(str(job.dev.faults))
     fields = {
         "length": length,
         "precision": chosen,
-        "adamw": {"kind": "adamw", "rate": lr, "decay": weight_decay},
+        "adamw": {"kind": "adamw", "rate": RATE if lr is None else lr, "decay": weight_decay},
         "schedule": {"kind": "linear", "warmup": warmup},
         "adversary": adversarial and {"kind": adversarial, **({} if epsilon is None else {"epsilon": epsilon})},
+        "top": over,
+        "learning": learning,
+        "low_rank": low_rank,
+        "noise": noise_of(noise, confusable),
         **{name: value for name, value in regular.items() if value is not None},
     }
+    folders = {number: out if seeds == 1 else seed_folder(out, number) for number in seeds_from(seed, seeds)}
+    if over is not None and not all(map(is_finished, folders.values())):
+        store_features(store_folder(feature_store, out), pretrained, jobs, over, say)
     num_rows = [job.train.num_samples for job in jobs]
     with joined() as ranks:
         summaries: dict[int, dict[str, Any]] = {}
-        for number in seeds_from(seed, seeds):
+        for number, folder in folders.items():
             options = FinetuneOptions.of_epochs(num_rows, epochs, batch, {**fields, "seed": number})
-            folder = out if seeds == 1 else seed_folder(out, number)
             board = TensorBoard(folder) if tensorboard and ranks.leads else None
             # A run changes the model that it is given.
-            begun = pretrained if number == seed else load(base)
+            begun = pretrained if number == seed else beginning.model(number)
             before = is_finished(folder)
-            summaries[number] = train_one(folder, begun, jobs, options, ranks, board)
+            summaries[number] = train_one(folder, begun, beginning.name, jobs, options, ranks, board)
             if ranks.leads:
                 tell_summary(folder, summaries[number])
                 report_all(folder, jobs, shown=seeds == 1, before=before)
@@ -155,6 +225,8 @@ def open_task(
         say(f"labels are those of {looked:,} of {learned.rows.num_rows:,} rows, spread evenly")
     fitted = fit(wanted, learned, policy)
     say(fitted.summary())
+    for role in fitted.unread(learned.columns):
+        say(f"the column {learned.columns[role]!r} teaches nothing here")
     return fitted, learned, measured
 
 
@@ -171,6 +243,7 @@ def split_also(words: str) -> tuple[str, list[str], list[str]]:
 def train_one(
     folder: Path,
     pretrained: Pretrained,
+    base: str | None,
     jobs: Sequence[Job],
     options: FinetuneOptions,
     ranks: Ranks,
@@ -186,7 +259,7 @@ def train_one(
 
     try:
         with RunLine(shown=ranks.leads) as line, nullcontext() if board is None else closing(board):
-            return run_finetuning(folder, pretrained, jobs, options, tell=tell, ranks=ranks)
+            return run_finetuning(folder, pretrained, jobs, options, base=base, tell=tell, ranks=ranks)
     except Stopped as stopped:
         if ranks.leads:
             say(f"Stopped after {stopped.step:,} steps, all saved in {folder}; the same command goes on from there.")

@@ -9,6 +9,7 @@ from typing import TextIO
 
 import typer
 
+from bertie.cli.noise_request import num_replaced, tell_replaced
 from bertie.cli.task_request import (
     FORMAT,
     HEADER,
@@ -54,7 +55,10 @@ def predict(
     rows = length_of(pretrained, length)
     tokenizer = check_length(pretrained, rows)
     if texts:
-        read = [chosen.read(values, tokenizer, rows) for values in values_on_the_line(chosen, texts)]
+        given = values_on_the_line(chosen, texts)
+        if replaced := sum(num_replaced(tokenizer, chosen, values) for values in given):
+            say(f"{replaced:,} words are put right by the table")
+        read = [chosen.read(values, tokenizer, rows) for values in given]
         tell_cuts(sum(one.num_cut > 0 for one in read), sum(one.num_cut for one in read), rows)
         answers = [answer for _, answer in answers_of(pretrained.model, chosen, read)]
         if isinstance(chosen, Rank):
@@ -76,6 +80,7 @@ def predict(
             print(json.dumps(answer, ensure_ascii=False), file=file)
             advance(1)
     tell_cuts(len(examples.num_cut), sum(examples.num_cut.values()), rows)
+    tell_replaced(tokenizer, chosen, labelled)
     if errors:
         say(f"{len(errors):,} of {examples.num_samples:,} rows could not be answered; the first: {errors[0]}")
 

@@ -18,7 +18,10 @@ from bertie.nn.crf import CRFSpec
 from bertie.tasks.answering import Answering
 from bertie.tasks.choosing import Choice, Rank
 from bertie.tasks.classification import Aspects, Classify, MultiLabel, Pair
+from bertie.tasks.siamese import Siamese
+from bertie.tasks.siamese_rows import WAYS
 from bertie.tasks.similarity import Similarity
+from bertie.tasks.spacing import Spacing
 from bertie.tasks.tagging import Tagging
 from bertie.tasks.task import Task, Values
 from bertie.train.task_data import Labelled
@@ -29,6 +32,7 @@ TASKS: dict[str, Callable[[], Task]] = {
     "pair": Pair,
     "similarity": Similarity,
     "tag": Tagging,
+    "spaces": Spacing,
     "answer": Answering,
     "choice": Choice,
     "rank": Rank,
@@ -40,6 +44,9 @@ BELONGS = {  # options that say something of one task alone
     "chinese": "answer",
     "stride": "answer",
     "longest_answer": "answer",
+    "siamese": "similarity",
+    "loss": "similarity",
+    "sizes": "similarity",
 }
 TASK_LENGTHS = {"answer": 384}  # tokens of a row where it is not said; a passage needs more than a sentence
 LENGTH = 128
@@ -53,6 +60,8 @@ def new_task(name: str, given: Mapping[str, Any]) -> Task:
     match name:
         case "classify" if given.get("multi"):
             return MultiLabel()
+        case "similarity":
+            return siamese_of(given) if given.get("siamese") else similarity_of(given)
         case "tag":
             return Tagging(crf=CRFSpec() if given.get("crf") else None)
         case "aspects":
@@ -65,6 +74,22 @@ def new_task(name: str, given: Mapping[str, Any]) -> Task:
             return answering.replace(**{name: value for name, value in fields.items() if value})
         case _:
             return TASKS[name]()
+
+
+def siamese_of(given: Mapping[str, Any]) -> Siamese:
+    """--siamese, --loss and --sizes"""
+    if given.get("loss"):
+        check("loss", given["loss"], WAYS)
+    sizes = [word.strip() for word in (given.get("sizes") or "").split(",") if word.strip()]
+    if not all(size.isdecimal() for size in sizes):
+        raise SpecError(f"--sizes {given['sizes']!r} are no sizes", hint="like --sizes 256,128,64")
+    return Siamese.parse({"criterion": given.get("loss"), "sizes": list(map(int, sizes))}, where="bertie finetune")
+
+
+def similarity_of(given: Mapping[str, Any]) -> Similarity:
+    if idle := next((option for option in ("loss", "sizes") if given.get(option)), None):
+        raise SpecError(f"--{idle} says nothing without --siamese", hint=f"give --siamese, or leave out --{idle}")
+    return Similarity()
 
 
 @dataclass(frozen=True)
@@ -88,7 +113,8 @@ def open_labelled(
     targets: bool = True,
 ) -> Labelled:
     """What was guessed is told. Without `targets` rows need none."""
-    rows = open_rows(paths, look.format, header=look.header)
+    format = look.format or ("lines" if isinstance(task, Spacing) and all(map(is_plain, paths)) else None)
+    rows = open_rows(paths, format, header=look.header)
     if "candidates" in task.roles:
         rows, named = gathered(rows, "candidates", task.roles["candidates"], named)
     for notice in rows.notices:
@@ -110,16 +136,21 @@ def open_labelled(
     return Labelled(rows, columns)
 
 
+def is_plain(path: str | Path) -> bool:
+    """A file of running text, by its name."""
+    return Path(path).name.lower().removesuffix(".gz").removesuffix(".zst").endswith(".txt")
+
+
 def wants(task: Task, role: str, rows: Rows, named: Mapping[str, str], targets: bool) -> bool:
     if role in named:
         return True
-    if role in task.targets:
-        return targets
+    if role in task.targets and not targets:
+        return False
     if role in task.optional:
         if role == "other" and getattr(task, "pair", None) is False:  # as in training
             return False
         usual = {name.lower() for name in task.roles[role]}
-        return any(column.lower() in usual for column in rows.columns)
+        return any(column.lower() in usual for column in rows.columns if column not in named.values())
     return True
 
 
@@ -159,7 +190,12 @@ def task_of(pretrained: Pretrained, where: str, name: str | None = None) -> Task
         raise SpecError(
             "was trained for several tasks", where=where, hint=f"choose one with --task: {', '.join(tasks)}"
         )
-    return tasks[name] if name is not None else next(iter(tasks.values()))
+    found = tasks[name] if name is not None else next(iter(tasks.values()))
+    settings = pretrained.settings
+    if isinstance(found, Siamese) and settings is not None and (settings.projection is not None or settings.prompt):
+        what = "its vectors are made with a dense layer or a prompt, which the task does not know"
+        raise CapabilityError(what, where=where, hint="compare the vectors that bertie embed writes")
+    return found
 
 
 def length_of(pretrained: Pretrained, given: int | None) -> int:

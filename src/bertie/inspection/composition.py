@@ -58,6 +58,8 @@ def _encoder(spec: EncoderSpec, sizes: Sizes, at: str) -> Part:
     if spec.pooler is not None:
         words = f"{told(spec.pooler)} {spec.width:,} -> {spec.width:,}"
         parts.append(Part("pooler", words, sizes.under(f"{at}pooler.")))
+    if spec.top is not None:
+        parts.append(Part("top", f"{told(spec.top)} -> {spec.output_width:,}", sizes.under(f"{at}top.")))
     return Part("encoder", f"width {spec.width:,}", sizes.under(at), tuple(parts))
 
 

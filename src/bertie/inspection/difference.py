@@ -41,6 +41,7 @@ WORDS = {
     "activation": "activation({})",
     "residual": "residual({})",
     "pooler": "pooler({})",
+    "top": "top({})",
     "samples": "samples({})",
     "samples.order": "swapped pairs",
     "choose": "masks({})",

@@ -13,6 +13,7 @@ from bertie.models.recipe import Recipe
 # The first pattern found in a parameter's name decides; biases of norms count as norms.
 PARTS = (
     ("encoder.pooler.", "pooler"),
+    ("encoder.top.", "top"),
     ("norm.", "layer norms"),
     (".bias", "biases"),
     ("encoder.embeddings.", "embeddings"),
@@ -47,7 +48,7 @@ class ParameterCounts:
 
 def count_parameters(model: Model) -> ParameterCounts:
     """Tied weights are one parameter and count once, where the encoder has them."""
-    parts = dict.fromkeys((*BARE, "biases", "pooler"), 0)
+    parts = dict.fromkeys((*BARE, "biases", "pooler", "top"), 0)
     heads: dict[str, int] = dict.fromkeys(model.heads, 0)
     for name, parameter in model.named_parameters():
         if name.startswith("heads."):

@@ -21,6 +21,9 @@ from bertie.tasks.metrics.answers import SCORES
 from bertie.tasks.metrics.intervals import LEVEL, ROUNDS, Interval, draws
 from bertie.tasks.metrics.labels import known_labels, matthews_of, multi_label_scores, scores_of_counts
 from bertie.tasks.metrics.ranking import group_scores
+from bertie.tasks.siamese import Siamese, row_figures
+from bertie.tasks.siamese_rows import Gold
+from bertie.tasks.spacing import FIGURES, Spacing, space_counts
 from bertie.tasks.tagging import Tagging
 from bertie.tasks.task import Answer, Task
 from bertie.text.tag_schemes import spans_of
@@ -161,6 +164,17 @@ def _tagging(task: Tagging, answers: Sequence[Answer], gold: Sequence[Sequence[s
     return Drawing(len(answers), score)
 
 
+def _spacing(task: Spacing, answers: Sequence[Answer], gold: Sequence[str]) -> Drawing:
+    pairs = zip(answers, gold, strict=True)
+    counts = np.array([space_counts(answer["text"], wanted) for answer, wanted in pairs])  # [N, 3]
+
+    def score(numbers: np.ndarray) -> dict[str, float]:
+        scores = scores_of_counts(*counts[numbers].sum(0))
+        return {name: float(scores[name]) for name in FIGURES}
+
+    return Drawing(len(answers), score)
+
+
 def _span_counts(gold: Sequence[Sequence[str]], told: Sequence[Sequence[str]]) -> np.ndarray:
     """[N, K, 3] spans of each sentence and label that are right, that were told, that are gold."""
     pairs = [(set(spans_of(one)), set(spans_of(other))) for one, other in zip(gold, told, strict=True)]
@@ -207,12 +221,26 @@ def _rank(task: Rank, answers: Sequence[Answer], gold: Sequence[tuple[str, int]]
     return Drawing(len(found.reciprocal_ranks), score, "queries")
 
 
+def _siamese(task: Siamese, answers: Sequence[Any], gold: Sequence[Gold]) -> Drawing:
+    """A text is looked for among those of all rows, whichever are drawn."""
+    if not {one.kind for one in gold} <= {"pairs", "triplets"}:
+        return _scored_anew(task, answers, gold)
+    columns = row_figures([answer.vectors for answer in answers], [str(one.value) for one in gold])
+
+    def score(numbers: np.ndarray) -> dict[str, float]:
+        return {name: float(column[numbers].mean()) for name, column in columns.items()}
+
+    return Drawing(len(answers), score)
+
+
 DRAWINGS: dict[type[Task], Callable[[Any, Sequence[Answer], Sequence[Any]], Drawing]] = {
     Classify: _classify,
     Aspects: _aspects,
     MultiLabel: _multi_label,
     Tagging: _tagging,
+    Spacing: _spacing,
     Answering: _answering,
     Choice: _choice,
     Rank: _rank,
+    Siamese: _siamese,
 }

@@ -10,6 +10,7 @@ from bertie.tasks.answering import Answering
 from bertie.tasks.choosing import Choice, Rank
 from bertie.tasks.classification import Aspects, Classify, MultiLabel
 from bertie.tasks.similarity import Similarity
+from bertie.tasks.spacing import Spacing
 from bertie.tasks.tagging import Tagging
 from bertie.tasks.task import Answer, Example, Task
 
@@ -96,6 +97,8 @@ def in_words(task: Task, answer: Answer, gold: Any) -> tuple[str, str]:
             )
         case Tagging():
             return _tags(answer["words"], gold, answer["tags"]), _tags(answer["words"], answer["tags"], gold)
+        case Spacing():
+            return gold, answer["text"]
         case Similarity():
             return f"{gold:.4g}", f"{answer['score']:.4g}"
         case Answering():

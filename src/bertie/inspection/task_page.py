@@ -1,5 +1,6 @@
 """A task report as one HTML page: a `TaskReport` enters, text leaves that needs nothing from outside."""
 
+from collections.abc import Sequence
 from html import escape
 
 from bertie.inspection.chart import Chart, Line
@@ -26,8 +27,9 @@ RIGHT, WRONG = "--c2", "--c1"  # colours of page.html
 PADDED = "padding: .3rem .6rem"  # cells that have a colour
 
 
-def task_page(report: TaskReport) -> str:
-    parts = [_facts(report), section("Metrics", _metrics(report))]
+def task_page(report: TaskReport, further: Sequence[str] = ()) -> str:
+    """`further` parts, such as curves, stand behind the metrics."""
+    parts = [_facts(report), section("Metrics", _metrics(report)), *further]
     parts += _confusions(report)
     parts += [section(f"Scores by {what}", _scores(what, scores)) for what, scores in report.label_scores.items()]
     if report.history is not None:

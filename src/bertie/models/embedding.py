@@ -3,9 +3,11 @@
 Texts of similar length run together under a budget of tokens; a vector does not depend on its neighbours.
 """
 
+import warnings
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 import torch
@@ -13,11 +15,27 @@ import torch
 from bertie.batch import Batch, Ragged
 from bertie.data.batching import batches_by_length
 from bertie.nn.encoder import Encoder
-from bertie.nn.pooling import Pooling
+from bertie.nn.pooling import Pooling, Projection
 from bertie.text.tokens import FlatIds
 
 BATCH_TOKENS = 1024  # measured: below it calls cost, above it states fall out of a core's cache
 LEAST_TOKENS = 256  # a batch smaller than this is not worth a thread of its own
+
+RAW_VECTORS = (
+    "this model never learned to have its vectors compared: they crowd around one direction, so that cosines are high "
+    "between any two texts and say little; train it with `bertie finetune similarity --siamese`, or let "
+    "`bertie whiten` spread its vectors"
+)
+
+
+class RawVectorsWarning(UserWarning):
+    """Vectors of a model that was not made for comparing them."""
+
+
+@cache
+def warn_of_raw_vectors() -> None:
+    """Once a process."""
+    warnings.warn(RAW_VECTORS, RawVectorsWarning, stacklevel=3)
 
 
 @dataclass(frozen=True)
@@ -29,10 +47,17 @@ class Encoding:
     num_truncated: int  # texts that were cut
     num_cut: int  # tokens that were cut off
     num_empty: int  # texts without a single token of their own
+    num_replaced: int = 0  # words that the tokenizer's table put right
 
 
 def embed_ids(
-    encoder: Encoder, flat: FlatIds, pooling: Pooling, width: int, max_tokens: int, advance: Callable[[int], None]
+    encoder: Encoder,
+    flat: FlatIds,
+    pooling: Pooling,
+    width: int,
+    max_tokens: int,
+    advance: Callable[[int], None],
+    projection: Projection | None = None,
 ) -> np.ndarray:
     """[texts, width]; a text without any token, not even a special one, gets zeros.
 
@@ -55,7 +80,7 @@ def embed_ids(
                     keep_layers=pooling.needs_layers,
                     wanted=tokens.starts.to(device) if pooling.tokens == "first" else None,
                 )
-                vectors[rows] = pooling(encoded.states, encoded.layers).cpu().numpy()
+                vectors[rows] = pooling(encoded.states, encoded.layers, projection).cpu().numpy()
         return num_texts
 
     if len(batches) < num_threads or num_threads == 1 or device.type != "cpu":

@@ -98,7 +98,11 @@ def fill(
 
 def _assign(model: nn.Module, values: dict[Tensor, Tensor]) -> None:
     """Every place that holds an old tensor gets the new one, so that what was tied stays tied."""
-    weights = {old: nn.Parameter(new) for old, new in values.items() if isinstance(old, nn.Parameter)}
+    weights = {
+        old: nn.Parameter(new, requires_grad=old.requires_grad)
+        for old, new in values.items()
+        if isinstance(old, nn.Parameter)
+    }
     for part in model.modules():
         for name, parameter in list(part._parameters.items()):
             if parameter is not None:

@@ -6,6 +6,7 @@
 
 import hashlib
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,15 @@ from bertie.models.recipe import Recipe
 from bertie.spec import first_mistake
 
 CARD = "bertie.json"
+TOKENIZER_FILES = (
+    "tokenizer.json",
+    "tokenizer_config.json",
+    "special_tokens_map.json",
+    "vocab.txt",
+    "vocab.json",
+    "merges.txt",
+    "spiece.model",
+)
 # What a model leaves in a folder, and the next model must not take for its own. Nothing else is ever removed.
 MODEL_FILES = (
     "config.json",
@@ -35,24 +45,16 @@ MODEL_FILES = (
     HEADS,
     "generator/config.json",
     "generator/model.safetensors",
-    "generator/tokenizer.json",
-    "generator/tokenizer_config.json",
-    "generator/special_tokens_map.json",
-    "generator/vocab.txt",
-    "generator/vocab.json",
-    "generator/merges.txt",
-    "generator/spiece.model",
+    "adapter/adapter_config.json",
+    "adapter/adapter_model.safetensors",
+    f"adapter/{CARD}",
+    f"adapter/{HEADS}",
+    *(f"{inner}/{name}" for inner in ("generator", "adapter") for name in TOKENIZER_FILES),
     "modules.json",
     "sentence_bert_config.json",
     "config_sentence_transformers.json",
-    "tokenizer.json",
-    "tokenizer_config.json",
-    "special_tokens_map.json",
     "added_tokens.json",
-    "vocab.txt",
-    "vocab.json",
-    "merges.txt",
-    "spiece.model",
+    *TOKENIZER_FILES,
 )
 
 
@@ -121,9 +123,14 @@ def write_folder(folder: Path, model: Model, card: dict[str, Any]) -> str | None
         (folder / name / "config.json").write_text(
             json.dumps(layout.config(companion.recipe), indent=2) + "\n", "utf-8"
         )
-    card = {**card, "recipe": json.loads(recipe.to_json()), "config_sha256": _sha256(config_text)}
-    (folder / CARD).write_text(json.dumps(card, indent=2, ensure_ascii=False) + "\n", "utf-8")
+    (folder / CARD).write_text(card_text(card, recipe, config_text), "utf-8")
     return note
+
+
+def card_text(card: Mapping[str, Any], recipe: Recipe, config: str) -> str:
+    """What bertie.json says beside a config of this text."""
+    whole = {**card, "recipe": json.loads(recipe.to_json()), "config_sha256": _sha256(config)}
+    return json.dumps(whole, indent=2, ensure_ascii=False) + "\n"
 
 
 def hf_layout(recipe: Recipe) -> tuple[HFLayout | None, dict[str, Any]]:
@@ -170,14 +177,14 @@ def take_place(made: Path, folder: Path) -> None:
             path.replace(target)
 
 
-def read_card(folder: Path) -> dict[str, Any]:
-    """bertie.json, unless config.json was changed after it was written: then another program owns the folder now."""
+def read_card(folder: Path, config: str = "config.json") -> dict[str, Any]:
+    """bertie.json, unless the config was changed after it was written: then another program owns the folder now."""
     if not (folder / CARD).exists():
         return {}
     card = read_json(folder / CARD)
     if "recipe" not in card:
         raise FolderError("has no recipe", where=str(folder / CARD))
-    unchanged = card.get("config_sha256") == _sha256((folder / "config.json").read_text("utf-8"))
+    unchanged = card.get("config_sha256") == _sha256((folder / config).read_text("utf-8"))
     return card if unchanged else {}
 
 

@@ -70,8 +70,10 @@ class Model(nn.Module):
             put_right()
 
     def _asked(self, method: str) -> list[Callable[[], Any]]:
-        """That method of every part that carries it."""
-        return [getattr(part, method) for part in self.modules() if part is not self and hasattr(part, method)]
+        """That method of every part that carries it and may learn."""
+        encoder = self.encoder if self.encoder.top is None else self.encoder.top
+        parts = (part for learning in (encoder, self.heads) for part in learning.modules())
+        return [getattr(part, method) for part in parts if hasattr(part, method)]
 
 
 class SharedPass:

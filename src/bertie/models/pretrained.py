@@ -15,18 +15,25 @@ from torch import nn
 
 from bertie.batch import Batch, Ragged
 from bertie.errors import CapabilityError, FolderError, InputError, TokenizerError
-from bertie.models.embedding import BATCH_TOKENS, Encoding, embed_ids
+from bertie.models.adapter_folder import base_of, is_adapter, open_adapter
+from bertie.models.embedding import BATCH_TOKENS, Encoding, embed_ids, warn_of_raw_vectors
 from bertie.models.filling import LoadReport, kept_tensors
 from bertie.models.folder import open_folder, take_place, write_folder
 from bertie.models.model import Model
 from bertie.models.recipe import Recipe
-from bertie.models.sentence import SentenceSettings, read_sentence_settings, write_sentence_settings
+from bertie.models.sentence import (
+    SentenceSettings,
+    learned_settings,
+    read_sentence_settings,
+    write_sentence_settings,
+)
 from bertie.models.source import find_folder
 from bertie.nn.encoder import Encoded
-from bertie.nn.pooling import Pooling, TokenPooling
+from bertie.nn.pooling import Pooling, Projection, TokenPooling
 from bertie.objectives.masked_lm import MaskedLM
 from bertie.progress import progress_line
 from bertie.text import Tokenizer, Tokens, load_tokenizer
+from bertie.text.pipeline import table_of
 
 PART = ".new-"  # begins the name of a folder that is being written inside the model's
 
@@ -59,9 +66,9 @@ class Pretrained:
     ):
         self.model = model.eval()
         self.tokenizer = tokenizer
-        self.settings = settings
         self.report = report or LoadReport()
         self.card = card or {}
+        self.settings = settings or learned_settings(model.recipe, self.card.get("length"))
         if tokenizer is not None and tokenizer.size > self.recipe.vocab_size:
             raise TokenizerError(
                 f"the tokenizer has {tokenizer.size:,} ids, the embedding only {self.recipe.vocab_size:,} rows",
@@ -88,6 +95,11 @@ class Pretrained:
         limits = [limit for limit in stated if limit]
         return min([*limits, *([self.limit] if self.limit else [])]) if limits else None
 
+    @property
+    def makes_raw_vectors(self) -> bool:
+        """Whether nobody made it for comparing its vectors, as far as its folder tells."""
+        return self.settings is None
+
     @cached_property
     def digest(self) -> str:
         """sha256 over the recipe, the weights, the tokenizer and the sentence settings."""
@@ -105,16 +117,21 @@ class Pretrained:
         pooling: TokenPooling | None = None,
         layers: Layers | None = None,
         normalize: bool | None = None,
+        size: int | None = None,
         max_length: int | None = None,
         batch_tokens: int = BATCH_TOKENS,
         progress: bool | None = None,
     ) -> np.ndarray:
-        """Vectors [texts, width], or [width] of a single text; warns of what was cut. Options as in `encode_report`."""
+        """Vectors [texts, width], or [width] of a single text; warns of what was cut, and once of vectors that are not
+        made to be compared. Options as in `encode_report`."""
+        if self.makes_raw_vectors:
+            warn_of_raw_vectors()
         encoding = self.encode_report(
             [texts] if isinstance(texts, str) else texts,
             pooling=pooling,
             layers=layers,
             normalize=normalize,
+            size=size,
             max_length=max_length,
             batch_tokens=batch_tokens,
             progress=progress,
@@ -129,17 +146,21 @@ class Pretrained:
         pooling: TokenPooling | None = None,
         layers: Layers | None = None,
         normalize: bool | None = None,
+        size: int | None = None,
         max_length: int | None = None,
         batch_tokens: int = BATCH_TOKENS,
         progress: bool | None = None,
     ) -> Encoding:
-        """Vectors, and what was cut. What is not chosen is as the folder says, else the mean over the last layer.
+        """Vectors, and what was cut or put right. What is not chosen is as the folder says, else the mean over the last
+        layer. Of each vector the first `size` numbers are kept, and normalised where all would be.
 
         Texts longer than `max_length`, or else than the limit that the folder states, are cut and counted; where
         neither says anything, a text longer than the model can take is refused.
         """
         tokenizer = self._need_tokenizer()
-        how = self._pooling(pooling, layers, normalize)
+        how = self._pooling(pooling, layers, normalize).replace(size=size)
+        projection = self.settings.projection if self.settings else None
+        width = self._width(how, projection)
         cut_at = self._cut_at(max_length)
         if batch_tokens < 1:
             raise InputError(f"batch_tokens is {batch_tokens}; a batch needs at least one")
@@ -148,9 +169,8 @@ class Pretrained:
         if cut_at is None and self.limit and len(flat.lengths) and flat.lengths.max() > self.limit:
             row = int(flat.lengths.argmax())
             raise self._too_long(f"text {row}", int(flat.lengths[row]))
-        width = how.width(self.recipe.encoder.width)
         with progress_line("embedding", len(texts), "texts", progress) as advance:
-            vectors = embed_ids(self.model.encoder, flat, how, width, batch_tokens, advance)
+            vectors = embed_ids(self.model.encoder, flat, how, width, batch_tokens, advance, projection)
         bare = tokenizer.encode_ids([""]).lengths[0]
         return Encoding(
             vectors,
@@ -158,6 +178,7 @@ class Pretrained:
             num_truncated=int((flat.num_truncated > 0).sum()),
             num_cut=int(flat.num_truncated.sum()),
             num_empty=int(((flat.lengths <= bare) & (flat.num_truncated == 0)).sum()),
+            num_replaced=table_of(tokenizer).count(texts),
         )
 
     def fill(self, text: str, top: int = 5, max_length: int | None = None) -> list[Guess]:
@@ -224,8 +245,7 @@ class Pretrained:
                     self.tokenizer.save(inner.parent)
                 notes.append(self._shifted_positions())
             if self.settings is not None:
-                width = self.settings.pooling.width(self.recipe.encoder.width)
-                notes.append(write_sentence_settings(Path(made), self.settings, width))
+                notes.append(write_sentence_settings(Path(made), self.settings, self.recipe.encoder.output_width))
             take_place(Path(made), folder)
         told = [note for note in notes if note]
         for note in told:
@@ -247,6 +267,20 @@ class Pretrained:
         own = self.settings.pooling if self.settings else Pooling()
         chosen = {"tokens": tokens, "layers": layers, "normalize": normalize}
         return own.replace(**{name: value for name, value in chosen.items() if value is not None})
+
+    def _width(self, how: Pooling, projection: Projection | None) -> int:
+        """Of the vectors that leave."""
+        own = self.recipe.encoder
+        width = how.width(own.width) if how.needs_layers else own.output_width
+        if projection is not None:
+            size, wanted = projection.weight.shape
+            if width != wanted:
+                what = f"the folder's dense layer takes vectors of {wanted:,}, those of {how.layers} have {width:,}"
+                raise InputError(what, hint="leave out the choice of layers")
+            width = size
+        if how.size is not None and how.size > width:
+            raise InputError(f"size is {how.size}, the vectors have {width:,} numbers")
+        return how.size or width
 
     def _cut_at(self, max_length: int | None) -> int | None:
         if max_length is None:
@@ -334,11 +368,15 @@ def _warn_of_cuts(num_texts: int, num_all: int, num_tokens: int, stacklevel: int
 
 
 def load(source: str | Path, recipe_type: type[Recipe] = Recipe) -> Pretrained:
-    """Open a model folder, a run folder, or a name on the Hugging Face hub.
+    """Open a model folder, a run folder, an adapter folder of `peft`, or a name on the Hugging Face hub.
 
     `recipe_type` is for models made of parts of your own: a Recipe whose fields have your types.
     """
     folder = find_folder(source)
-    opened = open_folder(folder, recipe_type)
-    tokenizer, settings = load_tokenizer(folder), read_sentence_settings(folder)
+    if is_adapter(folder):
+        opened, base = open_adapter(folder, recipe_type), base_of(folder)
+    else:
+        opened, base = open_folder(folder, recipe_type), folder
+    tokenizer = load_tokenizer(folder) or load_tokenizer(base)
+    settings = read_sentence_settings(base)
     return Pretrained(opened.model, tokenizer, settings, opened.report, opened.card)

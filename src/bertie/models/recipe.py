@@ -16,7 +16,9 @@ from bertie.spec import Spec
 from bertie.tasks.answering import Answering
 from bertie.tasks.choosing import Choice, Rank
 from bertie.tasks.classification import Aspects, Classify, MultiLabel, Pair
+from bertie.tasks.siamese import Siamese
 from bertie.tasks.similarity import Similarity
+from bertie.tasks.spacing import Spacing
 from bertie.tasks.tagging import Tagging
 
 TokenizerKind = Literal["wordpiece", "byte-bpe", "unigram", "characters", "words"]
@@ -33,7 +35,9 @@ AnyObjective = Annotated[
     | MultiLabel
     | Aspects
     | Similarity
+    | Siamese
     | Tagging
+    | Spacing
     | Answering
     | Choice
     | Rank,

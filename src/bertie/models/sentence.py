@@ -1,4 +1,5 @@
-"""What `sentence-transformers` keeps beside a model: modules.json, the pooling, the normalisation, the length limit."""
+"""What `sentence-transformers` keeps beside a model: modules.json, the pooling, a dense layer, the normalisation, the
+length limit. A model that learned to be compared has such settings, too."""
 
 import json
 from collections.abc import Mapping
@@ -8,7 +9,11 @@ from typing import Any
 
 from bertie.errors import FolderError
 from bertie.models.folder import read_json
-from bertie.nn.pooling import Pooling, TokenPooling
+from bertie.models.recipe import Recipe
+from bertie.models.weights import SINGLE, read_weights, write_weights
+from bertie.nn.pooling import Activation, Pooling, Projection, TokenPooling
+from bertie.tasks.siamese import Siamese
+from bertie.tasks.task import Task
 
 POOLING_MODES: dict[str, TokenPooling] = {"cls": "first", "mean": "mean", "max": "max"}
 MODE_FLAGS: dict[TokenPooling, str] = {
@@ -16,8 +21,17 @@ MODE_FLAGS: dict[TokenPooling, str] = {
     "mean": "pooling_mode_mean_tokens",
     "max": "pooling_mode_max_tokens",
 }
+VECTOR = "sentence_embedding"
 LIMITS, PROMPTS = "sentence_bert_config.json", "config_sentence_transformers.json"
-KNOWN_MODULES = ("Transformer", "Pooling", "Normalize")
+KNOWN_MODULES = ("Transformer", "Pooling", "Dense", "Normalize")  # and in this order
+ACTIVATIONS: dict[str, Activation] = {  # the classes of torch, by the last part of their names
+    "Identity": "identity",
+    "Tanh": "tanh",
+}
+CLASSES: dict[Activation, str] = {
+    "identity": "torch.nn.modules.linear.Identity",
+    "tanh": "torch.nn.modules.activation.Tanh",
+}
 
 
 @dataclass(frozen=True)
@@ -26,11 +40,33 @@ class SentenceSettings:
     max_length: int | None = None
     prompts: Mapping[str, str] = field(default_factory=dict)
     default_prompt: str | None = None
+    projection: Projection | None = None  # of pooled vectors, before they are normalised
 
     @property
     def prompt(self) -> str:
         """What is put before every text."""
         return self.prompts[self.default_prompt] if self.default_prompt else ""
+
+
+def learned_settings(recipe: Recipe, max_length: int | None) -> SentenceSettings | None:
+    """Those of a model that learned to be compared; None where it did not."""
+    task = next((one for one in recipe.objectives if isinstance(one, Siamese)), None)
+    return None if task is None else SentenceSettings(Pooling(tokens=task.tokens, normalize=True), max_length)
+
+
+def pooled_as(task: Task, settings: SentenceSettings | None) -> Task:
+    """A siamese task that leaves its pooling open goes on with that of the folder that it begins with."""
+    if isinstance(task, Siamese) and task.pooling is None and settings is not None:
+        return task.replace(pooling=settings.pooling.tokens)
+    return task
+
+
+def left_behind(task: Task, settings: SentenceSettings | None) -> list[str]:
+    """What of the folder that a siamese task begins with its vectors are learned without, in a sentence."""
+    if not isinstance(task, Siamese) or settings is None:
+        return []
+    parts = [*["dense layer"] * (settings.projection is not None), *["prompts"] * any(settings.prompts.values())]
+    return [f"vectors are learned without the {' and the '.join(parts)} of the folder"] if parts else []
 
 
 def read_sentence_settings(folder: Path) -> SentenceSettings | None:
@@ -44,11 +80,17 @@ def read_sentence_settings(folder: Path) -> SentenceSettings | None:
             where=str(folder),
             hint=f"supported are {', '.join(KNOWN_MODULES)}",
         )
+    if list(paths) != [kind for kind in KNOWN_MODULES if kind in paths]:
+        hint = f"supported is {', '.join(KNOWN_MODULES)}"
+        raise FolderError(f"modules.json has the order {', '.join(paths)}", where=str(folder), hint=hint)
     pooling = Pooling(tokens="mean")
     if "Pooling" in paths:
         pooling = _pooling(folder / paths["Pooling"] / "config.json")
     prompts, default = _prompts(folder / PROMPTS)
-    return SentenceSettings(pooling.replace(normalize="Normalize" in paths), _limit(folder / LIMITS), prompts, default)
+    projection = _projection(folder / paths["Dense"]) if "Dense" in paths else None
+    return SentenceSettings(
+        pooling.replace(normalize="Normalize" in paths), _limit(folder / LIMITS), prompts, default, projection
+    )
 
 
 def write_sentence_settings(folder: Path, settings: SentenceSettings, width: int) -> str | None:
@@ -57,10 +99,16 @@ def write_sentence_settings(folder: Path, settings: SentenceSettings, width: int
     if pooling.needs_layers:
         (folder / "modules.json").unlink(missing_ok=True)
         return f"sentence-transformers cannot pool {pooling.layers} layers: its files are not written"
-    names = [("", "Transformer"), ("1_Pooling", "Pooling")] + [("2_Normalize", "Normalize")] * pooling.normalize
+    kinds = [
+        "Transformer",
+        "Pooling",
+        *["Dense"] * (settings.projection is not None),
+        *["Normalize"] * pooling.normalize,
+    ]
+    paths = {kind: f"{index}_{kind}" if index else "" for index, kind in enumerate(kinds)}
     modules = [
         {"idx": index, "name": str(index), "path": path, "type": f"sentence_transformers.models.{kind}"}
-        for index, (path, kind) in enumerate(names)
+        for index, (kind, path) in enumerate(paths.items())
     ]
     flags = {flag: tokens == pooling.tokens for tokens, flag in MODE_FLAGS.items()}
     files: dict[str, Any] = {
@@ -74,7 +122,9 @@ def write_sentence_settings(folder: Path, settings: SentenceSettings, width: int
         (folder / name).parent.mkdir(exist_ok=True)
         (folder / name).write_text(json.dumps(content, indent=2) + "\n", "utf-8")
     if pooling.normalize:
-        (folder / "2_Normalize").mkdir(exist_ok=True)
+        (folder / paths["Normalize"]).mkdir(exist_ok=True)
+    if settings.projection is not None:
+        _write_projection(folder / paths["Dense"], settings.projection)
     return None
 
 
@@ -84,7 +134,10 @@ def _modules(path: Path) -> dict[str, str]:
         modules = json.loads(path.read_text("utf-8"))
         if not isinstance(modules, list):
             raise TypeError("it is no list")
-        return {str(module["type"]).rsplit(".", 1)[-1]: str(module["path"]) for module in modules}
+        kinds = [str(module["type"]).rsplit(".", 1)[-1] for module in modules]
+        if twice := next((kind for kind in kinds if kinds.count(kind) > 1), None):
+            raise ValueError(f"{twice} is there twice, which is not supported here")
+        return dict(zip(kinds, [str(module["path"]) for module in modules], strict=True))
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise FolderError(f"is not a list of modules ({error})", where=str(path)) from None
 
@@ -123,3 +176,33 @@ def _pooling(path: Path) -> Pooling:
             hint=f"supported is one of {', '.join(POOLING_MODES)}",
         )
     return Pooling(tokens=POOLING_MODES[chosen[0]])
+
+
+def _projection(folder: Path) -> Projection:
+    config, where = read_json(folder / "config.json"), str(folder / "config.json")
+    name = str(config.get("activation_function", "Tanh")).rpartition(".")[2]
+    if name not in ACTIVATIONS:
+        raise FolderError(f"asks for the activation {name}", where=where, hint=f"supported: {', '.join(ACTIVATIONS)}")
+    if config.get("use_residual") or config.get("module_input_name", VECTOR) != VECTOR:
+        raise FolderError("asks for a dense layer that is not over the pooled vector alone", where=where)
+    tensors = read_weights(folder)
+    weight, bias = tensors.get("linear.weight"), tensors.get("linear.bias")
+    if weight is None or weight.ndim != 2 or (bias is None) == bool(config.get("bias", True)):
+        raise FolderError("has not the weights of a dense layer, linear.weight and linear.bias", where=str(folder))
+    return Projection(weight, bias, ACTIVATIONS[name])
+
+
+def _write_projection(folder: Path, projection: Projection) -> None:
+    size, width = projection.weight.shape
+    config = {
+        "in_features": width,
+        "out_features": size,
+        "bias": projection.bias is not None,
+        "activation_function": CLASSES[projection.activation],
+    }
+    tensors = {"linear.weight": projection.weight}
+    if projection.bias is not None:
+        tensors["linear.bias"] = projection.bias
+    folder.mkdir(exist_ok=True)
+    (folder / "config.json").write_text(json.dumps(config, indent=2) + "\n", "utf-8")
+    write_weights(folder, tensors, SINGLE)

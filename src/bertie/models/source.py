@@ -23,6 +23,11 @@ def find_folder(source: str | Path) -> Path:
     raise FolderError("there is no such folder", where=str(path))
 
 
+def lasting_name(source: str | Path) -> str:
+    """What finds it again from any folder: a local folder's whole path, or a name on the hub."""
+    return str(find_folder(source).resolve()) if Path(source).expanduser().is_dir() else str(source)
+
+
 def _from_hub(name: str) -> Path:
     try:
         return Path(snapshot_download(name, allow_patterns=WANTED_FILES))

@@ -173,7 +173,7 @@ class SequenceHeadSpec(Spec):
     def build(self, encoder: EncoderSpec, num_outputs: int) -> SequenceHead:
         transform = None
         if self.transform is not None and encoder.pooler is None:
-            transform = self.transform.build(encoder.width)
-        output = nn.Linear(encoder.width, num_outputs)
+            transform = self.transform.build(encoder.output_width)
+        output = nn.Linear(encoder.output_width, num_outputs)
         head = SequenceHead(output, self.dropout, ROW_STATES[self.tokens], transform)
         return initialised(head, encoder.initial_std)

@@ -26,11 +26,12 @@ class LSTM(nn.Module):
     """Read both ways, each direction gives half of the width. What lies ahead of the next call is unknown, so only the
     forward reading is remembered."""
 
-    def __init__(self, width: int, both_ways: bool):
+    def __init__(self, width: int, both_ways: bool, entering: int | None = None):
+        """`entering` is the width of what enters, where it is not that of what leaves."""
         super().__init__()
-        inner = width // 2 if both_ways else width
-        self.ahead = nn.LSTM(width, inner, batch_first=True)
-        self.back = nn.LSTM(width, inner, batch_first=True) if both_ways else None
+        outer, inner = entering or width, width // 2 if both_ways else width
+        self.ahead = nn.LSTM(outer, inner, batch_first=True)
+        self.back = nn.LSTM(outer, inner, batch_first=True) if both_ways else None
 
     def forward(
         self, query_states: Tensor, key_states: Tensor, layout: Layout, memory: Memory | None = None
@@ -56,7 +57,7 @@ class LSTMSpec(Spec):
     kind: Literal["lstm"] = "lstm"
     both_ways: bool = True
 
-    def build(self, width: int) -> LSTM:
+    def build(self, width: int, entering: int | None = None) -> LSTM:
         if self.both_ways and width % 2:
             raise SpecError(f"a width of {width} cannot be split into two directions")
-        return LSTM(width, self.both_ways)
+        return LSTM(width, self.both_ways, entering)

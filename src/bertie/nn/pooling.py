@@ -1,11 +1,13 @@
 """Pooling: hidden states of many tokens enter, one vector a row leaves."""
 
+import hashlib
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Literal
 
 import torch
 import torch.nn.functional as F
-from pydantic import StrictInt
+from pydantic import Field, StrictInt
 from torch import Tensor, nn
 
 from bertie.batch import Ragged
@@ -68,16 +70,49 @@ TOKEN_POOLING: dict[TokenPooling, Callable[[Ragged], Tensor]] = {
 }
 
 
+Activation = Literal["identity", "tanh"]
+ACTIVATIONS: dict[Activation, Callable[[Tensor], Tensor]] = {"identity": lambda values: values, "tanh": torch.tanh}
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Projection:
+    """A dense layer over rows' vectors: such a layer whitens them. It is kept with the pooling and does not learn."""
+
+    weight: Tensor  # [size, width]
+    bias: Tensor | None = None  # [size]
+    activation: Activation = "identity"
+
+    def __call__(self, vectors: Tensor) -> Tensor:
+        weight, bias = self.weight.to(vectors), None if self.bias is None else self.bias.to(vectors)
+        return ACTIVATIONS[self.activation](F.linear(vectors, weight, bias))
+
+    def __repr__(self) -> str:
+        numbers = hashlib.sha256(self.weight.contiguous().numpy().data)
+        if self.bias is not None:
+            numbers.update(self.bias.contiguous().numpy().data)
+        return f"Projection({self.activation}, {list(self.weight.shape)}, sha256 {numbers.hexdigest()})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Projection) and repr(self) == repr(other)
+
+    def __hash__(self) -> int:
+        return hash(repr(self))
+
+
 class Pooling(Spec):
     """Which layers make a token's vector, and how tokens' vectors make a row's. A layer's number counts from the
-    embeddings, 0, to the last, or backwards from -1."""
+    embeddings, 0, to the last, or backwards from -1. Of a row's vector the first `size` numbers are kept."""
 
     tokens: TokenPooling = "mean"
     layers: Literal["last", "sum4", "concat4"] | StrictInt = "last"
     normalize: bool = False
+    size: int | None = Field(default=None, ge=1)  # None: all
 
-    def __call__(self, states: Ragged, layers: tuple[Tensor, ...]) -> Tensor:
+    def __call__(self, states: Ragged, layers: tuple[Tensor, ...] = (), projection: Projection | None = None) -> Tensor:
         vectors = TOKEN_POOLING[self.tokens](states.with_values(self.mix(states, layers)))
+        if projection is not None:
+            vectors = projection(vectors)
+        vectors = vectors[:, : self.size]
         return F.normalize(vectors, dim=-1) if self.normalize else vectors
 
     @property
@@ -97,4 +132,5 @@ class Pooling(Spec):
         return sum(layers[-4:-1], layers[-1]) if self.layers == "sum4" else torch.cat(layers[-4:], -1)
 
     def width(self, hidden: int) -> int:
+        """Of a row's vector, before a projection."""
         return 4 * hidden if self.layers == "concat4" else hidden

@@ -37,6 +37,9 @@ class Objective(Spec):
     of_the_model: ClassVar[frozenset[str]] = frozenset()  # fields that `corrupt` does not read
     looks_at: ClassVar[tuple[str, ...] | None] = None
     """Fields that point at the tokens whose last states it looks at, or FIRST; None: at all, or at no last states."""
+    compares: ClassVar[bool] = False
+    """Whether its loss looks at all rows of a step together. Then it has `compared(owned, encoder, batch)`, which gives
+    the `vectors` of rows and what belongs to them, and `loss_of(owned, compared)`."""
 
     def corrupt(self, sample: Sample, vocabulary: Vocabulary, rng: np.random.Generator) -> Sample:
         """Numpy; what to predict is added as named fields."""

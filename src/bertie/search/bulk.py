@@ -33,6 +33,8 @@ class Encoding(Protocol):
     def num_cut(self) -> int: ...
     @property
     def num_empty(self) -> int: ...
+    @property
+    def num_replaced(self) -> int: ...
 
 
 Encode = Callable[[list[str]], Encoding]
@@ -60,6 +62,7 @@ class EmbedReport:
     num_truncated: int
     num_cut: int
     num_empty: int
+    num_replaced: int  # words that the model's table put right
     num_resumed: int
     seconds: float
     notices: tuple[str, ...]
@@ -206,6 +209,7 @@ class _Run:
             num_truncated=journal.num_truncated,
             num_cut=journal.num_cut,
             num_empty=journal.num_empty,
+            num_replaced=journal.num_replaced,
             num_resumed=self.num_resumed,
             seconds=journal.seconds,
             notices=tuple(reader.notices),
@@ -246,6 +250,7 @@ class _Run:
             "num_truncated": done.num_truncated + int(encoding.num_truncated),
             "num_cut": done.num_cut + int(encoding.num_cut),
             "num_empty": done.num_empty + int(encoding.num_empty),
+            "num_replaced": done.num_replaced + int(encoding.num_replaced),
             "seconds": done.seconds + seconds,
         }
         self._save(vectors, counted)

@@ -32,6 +32,7 @@ class Journal(BaseModel):
     num_truncated: int = 0
     num_cut: int = 0
     num_empty: int = 0
+    num_replaced: int = 0
     seconds: float = 0.0
 
     def differences(self, settings: dict[str, Setting]) -> list[str]:

@@ -17,7 +17,7 @@ from bertie.search.spool import Journal, Spool, replace_file
 from bertie.text.files import TextSource
 
 ROW_GROUP_BYTES = 1 << 24
-COUNTS = ("num_texts", "num_tokens", "num_truncated", "num_cut", "num_empty")
+COUNTS = ("num_texts", "num_tokens", "num_truncated", "num_cut", "num_empty", "num_replaced")
 
 
 @dataclass(frozen=True)

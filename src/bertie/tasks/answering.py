@@ -63,8 +63,10 @@ class Answering(Task):
         return "some questions have no answer" if self.unanswerable else "every question has an answer"
 
     def build(self, encoder: EncoderSpec, vocabulary: Vocabulary) -> Classifier:
-        transform = None if self.transform is None else self.transform.build(encoder.width)
-        return initialised(Classifier(encoder.width, 2, transform), encoder.initial_std)  # logits of begin and end
+        transform = None if self.transform is None else self.transform.build(encoder.output_width)
+        return initialised(
+            Classifier(encoder.output_width, 2, transform), encoder.initial_std
+        )  # logits of begin and end
 
     def read(self, values: Values, tokenizer: Tokenizer, length: int) -> Example:
         question, passage = text_of(values, "question"), text_of(values, "passage")

@@ -39,6 +39,7 @@ class Choice(Task):
         "label": ("label", "answer", "target", "correct", "answerKey", "gold"),
     }
     targets: ClassVar[Sequence[str]] = ("label",)
+    texts: ClassVar[Sequence[str]] = ("text",)  # a label may be one of the candidates, word by word
     main: ClassVar[str] = "accuracy"
     numbered_from: int = Field(default=0, ge=0, le=1)  # the first candidate, in labels and answers
     by_number: bool = False  # every label of the training rows could be a number, so that is what they are
@@ -166,6 +167,7 @@ class Rank(Labelling):
         "relevance": ("relevance", "label", "relevant", "target"),
     }
     targets: ClassVar[Sequence[str]] = ("relevance",)
+    texts: ClassVar[Sequence[str]] = ("other",)  # by their query rows belong together
     optional: ClassVar[Sequence[str]] = ()
     main: ClassVar[str] = "mrr"
     pair: bool | None = True

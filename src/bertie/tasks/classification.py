@@ -45,6 +45,7 @@ class Labelling(Task):
     roles: ClassVar[Mapping[str, Sequence[str]]] = {"text": TEXT, "other": OTHER, "label": LABEL}
     targets: ClassVar[Sequence[str]] = ("label",)
     optional: ClassVar[Sequence[str]] = ("other",)
+    texts: ClassVar[Sequence[str]] = ("text", "other")
     pair: bool | None = None  # whether a row has a second text; None: as it comes, before any training
     head: SequenceHeadSpec = SequenceHeadSpec()
 

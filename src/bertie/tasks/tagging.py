@@ -6,7 +6,7 @@ the sentence. Where they mark spans, what leaves is always well formed in the sc
 Axes: W words, K tags.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache
 from typing import Any, ClassVar, Literal, Self
@@ -71,6 +71,7 @@ class Tagging(Task):
     }
     targets: ClassVar[Sequence[str]] = ("tags",)
     optional: ClassVar[Sequence[str]] = ("marked",)
+    texts: ClassVar[Sequence[str]] = ("words",)
     main: ClassVar[str] = "f1"
     looks_at: ClassVar[tuple[str, ...] | None] = ("tagged",)
     tags: tuple[str, ...] = ()
@@ -111,9 +112,9 @@ class Tagging(Task):
         if self.marked and not has_two_segments(encoder):
             what = "the model has no second segment, by which a word could be marked"
             raise CapabilityError(what, hint="take a model with two segments, or leave out the column of marks")
-        output = nn.Linear(encoder.width, len(self.tags))
+        output = nn.Linear(encoder.output_width, len(self.tags))
         crf = None if self.crf is None else self.crf.build(len(self.tags), self._moves())
-        transform = None if self.transform is None else self.transform.build(encoder.width)
+        transform = None if self.transform is None else self.transform.build(encoder.output_width)
         return initialised(Tagger(output, self.dropout, crf, transform), encoder.initial_std)
 
     def _moves(self) -> Moves | None:
@@ -134,6 +135,15 @@ class Tagging(Task):
         windows = aligner_of(self.alignment, tokenizer, length)(words)  # type: ignore[arg-type]
         samples = tuple(self._sample(window, tags, marks) for window in windows.rows)
         return Example(samples, tags, {"words": words, "line": line, "windows": windows}, windows.num_truncated)
+
+    def written(self, values: Values) -> Sequence[str]:
+        return words_of(values.get("words"), self.alignment.unit)[0]
+
+    def misspelt(self, values: Values, change: Callable[[str], str]) -> Values:
+        """Word by word, so that each keeps its tag."""
+        words, _ = words_of(values.get("words"), self.alignment.unit)
+        marked = {"marked": marks_of(values.get("marked"), words).tolist()} if self.marked else {}
+        return {**values, "words": [change(word) for word in words], **marked}
 
     def _sample(self, window: Window, tags: Sequence[str] | None, marks: np.ndarray | None) -> Sample:
         fields: dict[str, Any] = {"tokens": window.ids, "tagged": Places("tokens", window.places)}

@@ -4,7 +4,7 @@ A row of the user's data is read into an `Example`: samples for the model, and w
 user's words. The model's `outputs` for the samples become an `answer`; answers and gold become a `score`.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self
 
@@ -42,10 +42,15 @@ class Task(Objective):
     targets: ClassVar[Sequence[str]]  # the roles that are asked for, absent where a row is only to be answered
     optional: ClassVar[Sequence[str]] = ()
     main: ClassVar[str]  # the metric that says which of two models is better; more is better
+    texts: ClassVar[Sequence[str]] = ()  # roles that may be misspelt without moving what is asked for
 
     def fitted(self, rows: Iterable[Values]) -> Self:
         """With what only the training data can tell, such as the labels. Rows that `read` would refuse tell nothing
         here; InputError where the rest is not enough to learn from."""
+        return self
+
+    def measured_on(self, roles: Collection[str]) -> Self:
+        """With what the columns of held-out rows can tell, such as which metric decides."""
         return self
 
     def summary(self) -> str:
@@ -55,6 +60,25 @@ class Task(Objective):
     def read(self, values: Values, tokenizer: Tokenizer, length: int) -> Example:
         """Raises InputError where the row cannot be used."""
         raise NotImplementedError
+
+    def missing(self, values: Values) -> str:
+        """Why nothing can be learned from a row without gold."""
+        return f"the {', '.join(self.targets) or 'label'} is missing"
+
+    def unread(self, roles: Collection[str]) -> list[str]:
+        """Those of the training rows that teach nothing, once the task is fitted."""
+        return []
+
+    def written(self, values: Values) -> Sequence[Any]:
+        """A row's texts, as the tokenizer gets them."""
+        return [value for role, value in values.items() if role not in self.targets]
+
+    def misspelt(self, values: Values, change: Callable[[str], str]) -> Values:
+        """The row as it might have been typed; `change` makes of a text what a hasty hand would."""
+        return {
+            role: change(value) if role in self.texts and isinstance(value, str) else value
+            for role, value in values.items()
+        }
 
     def outputs(self, owned: nn.Module, encoder: Encoder, batch: Batch) -> list[np.ndarray]:
         """What the model says of each sample."""

@@ -16,9 +16,10 @@ import numpy as np
 import tokenizers
 
 from bertie.errors import TokenizerError
+from bertie.text.confusable_words import ConfusableWords
 from bertie.text.continuation import continuations
 from bertie.text.fast_ids import FastIds, load_fast_ids
-from bertie.text.saving import save_pipeline
+from bertie.text.saving import GENERIC_CLASS, save_pipeline
 from bertie.text.settings import ROLES, Settings
 from bertie.text.tokens import FlatIds, SpecialTokens, Tokens
 from bertie.text.truncation import longest_first, room_for_text, truncate_flat
@@ -48,7 +49,9 @@ class PipelineTokenizer:
         pipeline.encode_special_tokens = self.settings.flag("split_special_tokens", False)
         self.pipeline = pipeline
         vocabulary = pipeline.get_vocab(with_added_tokens=True)
-        self.kind = kind_of(json.loads(pipeline.to_str()))
+        content = json.loads(pipeline.to_str())
+        self.kind = kind_of(content)
+        self.confusable = ConfusableWords.within(content.get("normalizer"))  # words that are put right
         self.size = max(vocabulary.values(), default=-1) + 1
         self.special = SpecialTokens(**{role: self._special_id(key) for role, key in ROLES.items()})
         self.max_length = self.settings.max_length
@@ -79,7 +82,9 @@ class PipelineTokenizer:
         except TypeError:
             check_texts([text] if pair is None else [text, pair])
             raise
-        return self._tokens(encoding, has_pair=pair is not None, max_length=max_length)
+        tokens = self._tokens(encoding, has_pair=pair is not None, max_length=max_length)
+        in_second = np.arange(len(tokens)) >= (len(tokens) if tokens.second_start is None else tokens.second_start)
+        return self._as_written(tokens, [text, pair or ""], np.where(tokens.special, -1, in_second))
 
     def encode_words(
         self, words: Sequence[str], pair: Sequence[str] | None = None, max_length: int | None = None
@@ -97,7 +102,25 @@ class PipelineTokenizer:
             check_texts(pair or (), "word of the second list,")
             raise
         tokens = self._tokens(encoding, pair is not None, max_length, num_first_words=len(words))
-        return self._without_spaces(tokens, len(words)) if self._needs_spaces else tokens
+        tokens = self._without_spaces(tokens, len(words)) if self._needs_spaces else tokens
+        return self._as_written(tokens, [*words, *(pair or ())], tokens.words)
+
+    def _as_written(self, tokens: Tokens, texts: Sequence[str], owners: np.ndarray) -> Tokens:
+        """With offsets over the whole of words that were put right; `owners` [n] says whose tokens they are."""
+        if not self.confusable.steps:
+            return tokens
+        offsets = tokens.offsets.copy()
+        for number, text in enumerate(texts):
+            offsets[owners == number] = self.confusable.widened(text, offsets[owners == number])
+        return replace(tokens, offsets=offsets)
+
+    def correcting(self, words: ConfusableWords) -> "PipelineTokenizer":
+        """The same, but it reads the right word wherever a wrong one stands."""
+        pipeline = tokenizers.Tokenizer.from_str(self.pipeline.to_str())
+        pipeline.normalizer = words.before(pipeline.normalizer)
+        # Under this class `transformers` opens tokenizer.json itself instead of building the pipeline anew.
+        config = {**self.settings.config, "tokenizer_class": GENERIC_CLASS}
+        return PipelineTokenizer(pipeline, replace(self.settings, config=config))
 
     @cached_property
     def _needs_spaces(self) -> bool:
@@ -227,6 +250,11 @@ class PipelineTokenizer:
         ids = {key: getattr(self.special, role) for role, key in ROLES.items()}
         names = {key: self.token_of(id) for key, id in ids.items() if id is not None}
         save_pipeline(self.pipeline, self.kind, names, self.settings, Path(folder))
+
+
+def table_of(tokenizer: object) -> ConfusableWords:
+    """What a tokenizer puts right; most have no such table."""
+    return tokenizer.confusable if isinstance(tokenizer, PipelineTokenizer) else ConfusableWords()
 
 
 def no_such_id(id: int, size: int) -> TokenizerError:

@@ -15,9 +15,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from bertie.text.continuation import forms_words
+from bertie.text.ideographs import IDEOGRAPH_RANGES
 from bertie.text.segmenters import Segmenter
 from bertie.text.tokenizer import Tokenizer
-from bertie.text.words import IDEOGRAPH_RANGES, chunk_all, has_ideographs, keeps_chunks
+from bertie.text.words import chunk_all, has_ideographs, keeps_chunks
 
 
 @dataclass(frozen=True)

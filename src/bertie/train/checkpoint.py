@@ -59,7 +59,7 @@ class Checkpoints:
         part = self.folder / f"{PART}{step:08d}"
         part.mkdir()
         try:
-            _write_tensors(part / WEIGHTS, kept_tensors(model))
+            _write_tensors(part / WEIGHTS, changing_tensors(model))
             _write_tensors(part / OPTIMISER, state_tensors(model, optimiser))
             _write_text(part / STATE, json.dumps({"step": step, **facts}, indent=1) + "\n")
             sums = "".join(f"{sha256_of(part / name)}  {name}\n" for name in (WEIGHTS, OPTIMISER, STATE))
@@ -131,8 +131,14 @@ def find_fault(checkpoint: Path) -> str | None:
     return f"the bytes of {changed[0]} were changed" if changed else None
 
 
+def changing_tensors(model: Model) -> dict[str, Tensor]:
+    """Without those that never learn: a run that goes on begins with the same ones."""
+    frozen = tuple(f"encoder.{begin}" for begin in model.encoder.frozen)
+    return {name: tensor for name, tensor in kept_tensors(model).items() if not name.startswith(frozen)}
+
+
 def _fill(model: Model, tensors: dict[str, Tensor], where: Path) -> None:
-    kept = kept_tensors(model)
+    kept = changing_tensors(model)
     shapes, found = ({name: tensor.shape for name, tensor in table.items()} for table in (kept, tensors))
     if shapes != found:
         wrong = min(name for name in {*shapes, *found} if shapes.get(name) != found.get(name))

@@ -68,6 +68,18 @@ class Ranks:
         losses = {name: next(summed) for name in report.losses}
         return LossReport(losses, {name: next(summed) for name in report.metrics})
 
+    def gather(self, rows: Tensor) -> list[Tensor]:
+        """[n, ...] of every rank, in their order; n may differ from rank to rank."""
+        if self.size == 1:
+            return [rows]
+        counts = [torch.zeros(1, dtype=torch.int64) for _ in range(self.size)]
+        dist.all_gather(counts, torch.tensor([len(rows)]))
+        sizes = [int(count) for count in counts]
+        equal = torch.cat([rows, rows.new_zeros(max(sizes) - len(rows), *rows.shape[1:])])
+        found = [torch.empty_like(equal) for _ in range(self.size)]
+        dist.all_gather(found, equal)
+        return [part[:size] for part, size in zip(found, sizes, strict=True)]
+
     def total(self, number: int) -> int:
         if self.size == 1:
             return number

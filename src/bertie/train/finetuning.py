@@ -5,7 +5,7 @@ the best of all that were measured on held-out rows.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,18 +15,24 @@ from bertie.data.rows import RowError
 from bertie.errors import InputError, SpecError, TokenizerError
 from bertie.models.model import Model
 from bertie.models.pretrained import Pretrained
+from bertie.models.sentence import left_behind, pooled_as
 from bertie.models.task_recipe import task_recipe
 from bertie.models.variant import with_recipe
+from bertie.nn.feature_top import FeatureTopSpec
+from bertie.nn.low_rank import LowRankSpec, adapt
 from bertie.spec import Spec
 from bertie.tasks.task import Task, Values
+from bertie.text.noise import Noise
 from bertie.text.tokenizer import Tokenizer
 from bertie.train.adversarial import AnyAdversary
 from bertie.train.budget import Steps
 from bertie.train.data_card import DataCard
 from bertie.train.distribution import ALONE, Ranks
+from bertie.train.learning_rates import Learning, LearningSpec
 from bertie.train.loop import Precision
 from bertie.train.optimiser import AdamWSpec
 from bertie.train.options import MICRO_TOKENS
+from bertie.train.row_noise import RowNoise
 from bertie.train.run import run_in
 from bertie.train.schedule import AnySchedule, Linear
 from bertie.train.several_tasks import SeveralTasks, steps_of
@@ -34,6 +40,8 @@ from bertie.train.task_data import Examples, Labelled, Policy, RowCourse, TaskDa
 from bertie.train.task_evaluation import TaskEvaluation
 
 FITTED_ON = 100_000  # rows that tell the labels: of more, some spread evenly
+UNLIMITED = 1 << 30  # tokens of a pass
+MISSPELT = 0.5  # of the rows, where there is noise: the others are learned as they are
 
 
 class FinetuneOptions(Spec):
@@ -52,6 +60,10 @@ class FinetuneOptions(Spec):
     log_every: int = Field(default=1, ge=1)
     patience: int | None = Field(default=None, ge=1)
     adversary: AnyAdversary | None = None
+    top: FeatureTopSpec | None = None  # what learns over a frozen encoder; None: everything learns
+    learning: LearningSpec | None = None  # which weights learn, and how fast; None: all at one rate
+    low_rank: LowRankSpec | None = None  # adapters, which learn instead of the encoder's own weights
+    noise: Noise | None = None  # of one row in two, drawn anew in each epoch
 
     @classmethod
     def of_epochs(
@@ -106,6 +118,7 @@ class Job:
         cls, task: Task, train: Labelled, dev: Labelled | None, tokenizer: Tokenizer, length: int, policy: Policy
     ) -> "Job":
         """`task` is fitted. Rows to be measured on are read now, and some of the others."""
+        task = task if dev is None else task.measured_on(dev.columns)
         card = DataCard(task, length, train.rows.num_rows, dev.rows.num_rows if dev else 0)
         learned = Examples(task, train, tokenizer, length, policy, card.train.seen)
         measured = None if dev is None else Examples(task, dev, tokenizer, length, policy, card.dev.seen)
@@ -120,12 +133,13 @@ class Job:
         return {name: data and [data.rows.name, data.rows.num_rows, dict(data.columns)] for name, data in parts.items()}
 
 
-def task_model(pretrained: Pretrained, tasks: Sequence[Task], seed: int) -> Model:
+def task_model(pretrained: Pretrained, tasks: Sequence[Task], seed: int, top: FeatureTopSpec | None = None) -> Model:
     """The encoder as it was, and a new head for each task; heads of earlier training are left behind."""
+    tasks = [pooled_as(task, pretrained.settings) for task in tasks]
     kinds = [task.kind for task in tasks]
     if twice := next((kind for kind in kinds if kinds.count(kind) > 1), None):
         raise SpecError(f"two tasks of the kind {twice} cannot share a model", hint="train them apart")
-    return with_recipe(pretrained.model, task_recipe(pretrained.recipe, *tasks), seed)
+    return with_recipe(pretrained.model, task_recipe(pretrained.recipe, *tasks, top=top), seed)
 
 
 def check_length(pretrained: Pretrained, length: int) -> Tokenizer:
@@ -146,18 +160,32 @@ def finetune(
     jobs: Sequence[Job],
     options: FinetuneOptions,
     *,
+    base: str | None = None,
     config: str | None = None,
     tell: Callable[[dict[str, Any]], None] | None = None,
     ranks: Ranks = ALONE,
 ) -> dict[str, Any]:
-    """Trains one task, or several on one encoder, or goes on; returns the summary."""
+    """Trains one task, or several on one encoder, or goes on; returns the summary. `base` is where others find the
+    pretrained model: the folder that is written says so."""
     tokenizer = check_length(pretrained, options.length)
-    model = task_model(pretrained, [job.task for job in jobs], options.seed)
+    model = task_model(pretrained, [job.task for job in jobs], options.seed, options.top)
+    if options.top is not None and (options.adversary or options.noise):
+        wish = "an adversary" if options.adversary else "noise"
+        raise SpecError(f"{wish} would change what is read once, as features", hint="leave one of them out")
+    if options.top is not None and (options.low_rank or options.learning):
+        raise SpecError("features are read once, so nothing of the encoder can learn", hint="leave one of them out")
     if options.adversary is not None:
         options.adversary.check(model.recipe)
+    if options.low_rank is not None:
+        adapt(model.encoder, options.low_rank, options.seed)
+    if options.learning is not None:
+        refuse_idle(options.learning.check(model), options)
     # With the heads that suit the model.
     tasks = {task.kind: task for task in model.recipe.objectives if isinstance(task, Task)}
-    parts = [_data_of(job, tasks[job.task.kind], options, ranks) for job in jobs]
+    card = {"length": options.length, **({} if base is None else {"base": base})}
+    notes = [note for task in tasks.values() for note in left_behind(task, pretrained.settings)]
+    parts = [_data_of(job, tasks[job.task.kind], options, ranks, card) for job in jobs]
+    parts[0] = replace(parts[0], notes=notes)
     data = parts[0] if len(parts) == 1 else SeveralTasks(parts, options.batch_rows, options.seed)
     resolved = {
         "options": options.model_dump(mode="json"),
@@ -168,18 +196,32 @@ def finetune(
     return run_in(Path(folder), model, data, tokenizer, options, resolved, config=config, tell=tell, ranks=ranks)
 
 
-def _data_of(job: Job, task: Task, options: FinetuneOptions, ranks: Ranks) -> TaskData:
+def refuse_idle(learning: Learning, options: FinetuneOptions) -> None:
+    """Wishes under which what was asked to learn never would."""
+    every, steps = learning.spec.unfreeze_every, options.budget.steps
+    if every is not None and every >= steps:
+        what = f"the run's {steps:,} steps end before a layer is unfrozen, which is every {every:,} steps"
+        raise SpecError(what, hint="give more --epochs, or a smaller --unfreeze-every")
+    if options.low_rank is not None and learning.bottom > learning.depth:
+        what = f"all {learning.depth} layers are frozen, so that adapters learn nothing"
+        raise SpecError(what, hint="freeze fewer of them, or leave out --lora")
+
+
+def _data_of(job: Job, task: Task, options: FinetuneOptions, ranks: Ranks, card: Mapping[str, Any]) -> TaskData:
     evaluation = None
     if job.dev is not None:
         majority = job.card.majority
         known = majority is not None and majority.metric == task.main  # of tags with spans only words are told
         evaluation = TaskEvaluation(task, job.dev.all(), majority.score if majority and known else None)
+    # An adversary moves rows of one pass: those that are compared must all be in it.
+    in_one_pass = options.adversary is not None and task.compares
     return TaskData(
         RowCourse(job.train, options.batch_rows, options.seed),
         job.train,
         evaluation,
-        options.micro_tokens,
-        card={"length": options.length},
+        UNLIMITED if in_one_pass else options.micro_tokens,
+        card=card,
         rank=ranks.rank,
         num_ranks=ranks.size,
+        change=None if options.noise is None else RowNoise(options.noise, task, options.seed, share=MISSPELT),
     )

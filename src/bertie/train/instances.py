@@ -1,7 +1,7 @@
 """A course through numbered samples and a recipe's objectives enter, the micro-batches of any place in it leave,
 corrupted and collated."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -90,5 +90,11 @@ def fixed_instances(samples: Samples, corruption: Corruption | None, num_rows: i
 
 def split_rows(rows: Sequence[Sample], micro_tokens: int) -> list[Batch]:
     """Rows of similar length together, as kernels like it."""
+    return list(batches_of(rows, micro_tokens))
+
+
+def batches_of(rows: Sequence[Sample], max_tokens: int) -> Iterator[Batch]:
+    """The same, each made when it is asked for."""
     lengths = np.array([len(row["tokens"]) for row in rows])  # type: ignore[arg-type]
-    return [collate([rows[row] for row in part]) for part in batches_by_length(lengths, micro_tokens)]
+    for part in batches_by_length(lengths, max_tokens):
+        yield collate([rows[row] for row in part])

@@ -8,6 +8,7 @@ does not know what came before it but through the weights and the optimiser.
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
@@ -16,13 +17,14 @@ import torch
 from torch import Tensor
 
 from bertie.batch import Batch
-from bertie.errors import UserError
+from bertie.errors import SpecError, UserError
 from bertie.memory import release_memory
 from bertie.models.model import Model
 from bertie.objectives.report import LossReport
 from bertie.train.adversarial import AnyAdversary, PlainStep, Replay
 from bertie.train.distribution import ALONE, Ranks
 from bertie.train.optimiser import AdamWSpec, clip_gradients, set_rate
+from bertie.train.rows_together import comparing, learn_together
 
 Micros = Sequence[Batch]
 Precision = Literal["float32", "bfloat16"]  # of matrix products; weights, sums and losses are float32
@@ -31,6 +33,7 @@ DTYPES: dict[Precision, torch.dtype] = {"float32": torch.float32, "bfloat16": to
 
 # Steps of ever other sizes leave gaps in the heap that no tensor fills: without this the memory of a run creeps up.
 RELEASE_EVERY = 10
+FEWER_ROWS = "choose a smaller --batch, or leave out --adversarial"
 
 
 class NotFiniteError(UserError):
@@ -96,9 +99,16 @@ def accumulate(
 ) -> LossReport:
     """Adds the gradients of a whole step, those of all ranks, and returns the report of this rank."""
     replays: list[Replay] = []
+    precise = partial(torch.autocast, "cpu", DTYPES[precision], enabled=precision != "float32")
+    if (objective := comparing(model, micros, ranks)) is not None:
+        if adversary is not None:
+            raise SpecError("over several passes an adversary cannot move rows that are compared", hint=FEWER_ROWS)
+        report = learn_together(model, objective, micros, precise, ranks)
+        ranks.sum_gradients(model)
+        return report
 
     def loss_of(micro: Batch) -> LossReport:
-        with torch.autocast("cpu", DTYPES[precision], enabled=precision != "float32"):
+        with precise():
             return model.loss(micro)
 
     def plain_pass(micro: Batch) -> LossReport:

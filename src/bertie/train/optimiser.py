@@ -1,8 +1,9 @@
-"""The optimiser: a model enters, AdamW over its parameters leaves. Biases and norms are not decayed.
+"""The optimiser: a model enters, AdamW over what of it learns leaves. Biases and norms are not decayed.
 
 Loshchilov and Hutter, Decoupled Weight Decay Regularization, 2017.
 """
 
+from collections.abc import Callable
 from typing import Literal
 
 import torch
@@ -25,14 +26,19 @@ class AdamWSpec(Spec):
     decay: float = Field(default=0.01, ge=0)
     clip: float = Field(default=1.0, gt=0)  # the largest norm of all gradients together
 
-    def build(self, model: nn.Module) -> torch.optim.AdamW:
-        decayed, plain = decay_groups(model)
-        groups = [
-            {"params": list(decayed.values()), "weight_decay": self.decay},
-            {"params": list(plain.values()), "weight_decay": 0.0},
+    def build(
+        self, model: nn.Module, factor: Callable[[nn.Parameter], float] = lambda parameter: 1.0
+    ) -> torch.optim.AdamW:
+        """`factor` is the share of the rate at which a parameter learns."""
+        groups: dict[tuple[float, float], list[nn.Parameter]] = {}
+        for named, decay in zip(decay_groups(model), (self.decay, 0.0), strict=True):
+            for parameter in named.values():
+                groups.setdefault((decay, factor(parameter)), []).append(parameter)
+        filled = [
+            {"params": parameters, "weight_decay": decay, "factor": share}
+            for (decay, share), parameters in groups.items()
         ]
         fused = all(one.is_floating_point() and one.device.type in FUSED_DEVICES for one in model.parameters())
-        filled = [group for group in groups if group["params"]]
         return torch.optim.AdamW(filled, lr=self.rate, betas=self.betas, eps=self.eps, fused=fused)
 
 
@@ -52,8 +58,9 @@ def decay_groups(model: nn.Module) -> tuple[dict[str, nn.Parameter], dict[str, n
 
 
 def set_rate(optimiser: torch.optim.Optimizer, rate: float) -> None:
+    """Every group takes its own share of it."""
     for group in optimiser.param_groups:
-        group["lr"] = rate
+        group["lr"] = rate * group.get("factor", 1.0)
 
 
 def clip_gradients(model: nn.Module, largest: float) -> Tensor:

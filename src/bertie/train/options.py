@@ -50,6 +50,11 @@ class PretrainOptions(Spec):
         return None
 
     @property
+    def learning(self) -> None:
+        """All weights learn, at one rate."""
+        return None
+
+    @property
     def lengths(self) -> Curriculum:
         """Always as a curriculum."""
         return self.curriculum or Curriculum(phases=(Phase(share=1, length=self.length),))

@@ -16,13 +16,16 @@ from typing import Any
 import torch
 
 from bertie.errors import FolderError, InputError
+from bertie.models.adapter_folder import ADAPTER, write_adapter
 from bertie.models.model import Model
 from bertie.models.pretrained import Pretrained
+from bertie.nn.low_rank import is_adapted, merged
 from bertie.objectives.report import LossReport
 from bertie.text.tokenizer import Tokenizer
 from bertie.train.budget import Done
 from bertie.train.checkpoint import Checkpoints
 from bertie.train.distribution import ALONE, Ranks
+from bertie.train.learning_rates import Learning
 from bertie.train.log import Log
 from bertie.train.loop import NotFiniteError, StepResult, count_tokens, take_step
 from bertie.train.options import PretrainOptions
@@ -151,7 +154,8 @@ class _Run:
     ):
         self.folder, self.model, self.data, self.options = folder, model, data, options
         self.log, self.signals, self.paces, self.tell, self.ranks = log, signals, paces, tell, ranks
-        self.optimiser = options.adamw.build(model)
+        self.learning = Learning() if options.learning is None else options.learning.build(model)
+        self.optimiser = options.adamw.build(model, self.learning.factor)
         self.checkpoints = Checkpoints(folder / CHECKPOINTS, options.keep)
         self.state = RunState(place=data.beginning)
         self.window, self.step_seconds = _Window(), 0.0
@@ -173,7 +177,8 @@ class _Run:
         here = surroundings(self.ranks)
         if restored is None:
             self._note({"event": "start", "step": 0, **here})
-            for note in self.data.notes:
+            told = self.learning.told(self.model)
+            for note in (*self.data.notes, *([] if told is None else [told])):
                 self._note({"event": "note", "step": 0, "what": note})
             return
         if restored.facts.get("run", self.digest) != self.digest:
@@ -202,6 +207,7 @@ class _Run:
         num_tokens = self.ranks.total(count_tokens(micros))
         expected = Done(before.steps + 1, before.tokens + num_tokens, state.done.seconds + self.step_seconds)
         factor = self.ranks.agree(options.schedule.factor(begun, min(options.budget.progress(expected), 1.0)))
+        self.learning.begin(state.steps)
         result = take_step(
             self.model,
             micros,
@@ -295,7 +301,9 @@ class _Run:
         if self.data.evaluation is not None and self.data.evaluation.keeps_best:
             self._take_best(self.data.evaluation)
         notes = [*self.data.notes, *self.write_model(tokenizer, MODEL)]
-        write_summary(self.folder, {**self._figures(), "seconds": self.state.done.seconds, "notes": notes})
+        learned, whole = self.learning.count(self.model, max(0, self.state.steps - 1))
+        facts = {"seconds": self.state.done.seconds, "weights": {"learned": learned, "all": whole}, "notes": notes}
+        write_summary(self.folder, {**self._figures(), **facts})
         self._note({"event": "finished", "step": self.state.steps})
 
     def _take_best(self, evaluation: Measure) -> None:
@@ -316,14 +324,17 @@ class _Run:
         return self.folder / LAST_GOOD
 
     def write_model(self, tokenizer: Tokenizer, name: str) -> list[str]:
-        """What `transformers` cannot express of it leaves."""
+        """What others cannot express of it leaves. Adapters are merged, and also kept apart."""
         if not self.ranks.leads:
             return []
+        card = {**self.data.card, "training": self._figures()}
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # it is told by the caller
-            return Pretrained(self.model, tokenizer, card={**self.data.card, "training": self._figures()}).save(
-                self.folder / name
-            )
+            notes = Pretrained(merged(self.model), tokenizer, card=card).save(self.folder / name)
+        if is_adapted(self.model):
+            notes += write_adapter(self.folder / name / ADAPTER, self.model, card)
+            tokenizer.save(self.folder / name / ADAPTER)  # a table of words may have been added to the base's
+        return notes
 
     def _figures(self) -> Record:
         state = self.state

@@ -9,6 +9,7 @@ from bertie.models.model import Model
 from bertie.models.recipe import Recipe
 from bertie.train.adversarial import AnyAdversary
 from bertie.train.budget import AnyBudget
+from bertie.train.learning_rates import LearningSpec
 from bertie.train.loop import Precision
 from bertie.train.optimiser import AdamWSpec
 from bertie.train.schedule import AnySchedule
@@ -35,6 +36,10 @@ class RunOptions(Protocol):
     def log_every(self) -> int: ...
     @property
     def adversary(self) -> AnyAdversary | None: ...
+    @property
+    def learning(self) -> LearningSpec | None:
+        """None: all weights learn at one rate."""
+
     @property
     def patience(self) -> int | None:
         """Evaluations without a better one, after which the run ends."""

@@ -27,6 +27,8 @@ REMEMBERED = 100_000  # examples
 PARTICULAR = re.compile(r"'[^']*'|\"[^\"]*\"|-?\d[\d,.]*")
 
 Seen = Callable[[int, Example | None], None]  # number of the row; None where it cannot be used
+Complete = Callable[[int, Example], Example]
+Change = Callable[[Values, int, int], Values]  # the values of a row as an epoch sees them: epoch, number of the row
 
 
 @dataclass(frozen=True)
@@ -92,17 +94,37 @@ class Examples:
         return example
 
     def _read(self, number: int) -> Example:
-        values, where = self.data.values(number)
+        return self._read_values(*self.data.values(number))
+
+    def _read_values(self, values: Values, where: str) -> Example:
         try:
             example = self.task.read(values, self.tokenizer, self.length)
             if self.labelled and example.gold is None:
-                raise InputError(f"the {', '.join(self.task.targets) or 'label'} is missing")
+                raise InputError(self.task.missing(values))
             return replace(example, values=values, where=where)
         except InputError as error:
             if isinstance(error, RowError):
                 raise
             hint = error.hint or "mend the row, or pass over such rows with --skip-bad"
             raise RowError(error.what, where=where, kind=kind_of(error), hint=hint) from None
+
+    def completed_by(self, complete: Complete) -> None:
+        """From now on every example is what this makes of it, such as one with stored features."""
+        read = self.example
+
+        def completed(number: int) -> Example | None:
+            example = read(number)
+            return None if example is None else complete(number, example)
+
+        self.example = lru_cache(REMEMBERED)(completed)
+
+    def changed(self, number: int, epoch: int, change: Change) -> Example | None:
+        """The row as an epoch sees it; that is not kept."""
+        example = self.example(number)
+        if example is None:
+            return None
+        values = change(example.values, epoch, number)
+        return example if values is example.values else self._read_values(values, example.where)
 
     def all(self) -> list[Example]:
         """Those that can be used, in their order."""
@@ -139,6 +161,7 @@ class TaskData:
     notes: Sequence[str] = ()
     rank: int = 0
     num_ranks: int = 1
+    change: Change | None = None  # of the rows that are learned from
 
     @property
     def beginning(self) -> Place:
@@ -148,8 +171,13 @@ class TaskData:
         """Where no row of a step can be used, those of the next one stand in for them."""
         for position in range(place.position, place.position + self.examples.num_samples + 1):
             keys = self.course.plan.batch(position)[self.rank :: self.num_ranks]
-            read = (self.examples.example(number) for _, number in keys)
+            read = (self._seen(epoch, number) for epoch, number in keys)
             samples = [sample for example in read if example is not None for sample in example.samples]
             if samples:
                 return split_rows(samples, self.micro_tokens)
         raise InputError("no row can be used", where=self.examples.data.rows.name)
+
+    def _seen(self, epoch: int, number: int) -> Example | None:
+        if self.change is None:
+            return self.examples.example(number)
+        return self.examples.changed(number, epoch, self.change)

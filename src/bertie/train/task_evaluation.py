@@ -9,7 +9,7 @@ from bertie.models.model import Model
 from bertie.models.recipe import Recipe
 from bertie.objectives.objective import mark
 from bertie.tasks.task import Answer, Example, Task
-from bertie.train.instances import split_rows
+from bertie.train.instances import batches_of
 from bertie.train.loop import total
 
 
@@ -20,14 +20,14 @@ class TaskEvaluation:
 
     def __init__(self, task: Task, examples: Sequence[Example], baseline: float | None = None):
         self.task, self.examples, self.baseline = task, examples, baseline
-        batches = split_rows([sample for one in examples for sample in one.samples], BATCH_TOKENS)
-        self.batches = [mark(batch, task) for batch in batches]  # the model may have other tasks, too
 
     def __call__(self, model: Model) -> dict[str, float]:
         was_training = model.training
         model.eval()
         with torch.inference_mode():
-            report = total([model.loss(batch) for batch in self.batches])
+            # The model may have other tasks, too. Batches are not kept: stored features would fill the memory.
+            batches = batches_of([sample for one in self.examples for sample in one.samples], BATCH_TOKENS)
+            report = total([model.loss(mark(batch, self.task)) for batch in batches])
         model.train(was_training)
         scores = self.task.score(self.answers(model), [example.gold for example in self.examples])
         return {"loss": float(report.loss()), **scores}

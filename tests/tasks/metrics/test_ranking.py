@@ -6,7 +6,7 @@ import sklearn.metrics
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bertie.tasks.metrics.ranking import group_scores, ranking_scores
+from bertie.tasks.metrics.ranking import group_scores, ranking_scores, retrieval_ranks
 
 groups_of_candidates = st.lists(st.lists(st.booleans(), min_size=1, max_size=6), min_size=1, max_size=6)
 
@@ -60,3 +60,18 @@ def test_several_relevant_candidates() -> None:
 def test_columns_of_unequal_length_are_refused() -> None:
     with pytest.raises(ValueError, match="2 groups, 1 scores and 2 relevances"):
         ranking_scores(["a", "a"], [1.0], [1, 0])
+
+
+def test_places_of_the_right_candidates() -> None:
+    candidates = np.array([[1.0, 0.0], [0.0, 1.0], [0.6, 0.8], [0.6, 0.8]])
+    queries = np.array([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
+    found = retrieval_ranks(queries, candidates, np.array([0, 1, 2]))
+    assert found.tolist() == [1, 4, 3], "of equal ones the last"
+
+
+def test_places_do_not_depend_on_how_many_queries_are_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(0)
+    queries, candidates, right = rng.normal(size=(9, 4)), rng.normal(size=(6, 4)), rng.integers(0, 6, 9)
+    whole = retrieval_ranks(queries, candidates, right)
+    monkeypatch.setattr("bertie.tasks.metrics.ranking.QUERIES", 2)
+    assert retrieval_ranks(queries, candidates, right).tolist() == whole.tolist()

@@ -19,11 +19,11 @@ from bertie.data.corpus import shard_name
 from bertie.data.shards import Block, id_type, write_shard
 from bertie.errors import TokenizerError
 from bertie.text.cleaning import Cleaner
+from bertie.text.ideographs import IDEOGRAPHS
 from bertie.text.segmenters import Segmenter, load_segmenter
 from bertie.text.sentences import split_sentences
 from bertie.text.tokenizer import Tokenizer, load_tokenizer
 from bertie.text.word_tokens import WordTokenizer
-from bertie.text.words import IDEOGRAPHS
 
 # Enough that calls cost nothing, little enough that a worker's memory stays small.
 BLOCK_CHARACTERS = 100_000

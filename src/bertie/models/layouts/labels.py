@@ -12,6 +12,7 @@ from bertie.tasks.answering import Answering
 from bertie.tasks.choosing import Choice
 from bertie.tasks.classification import Classify, MultiLabel
 from bertie.tasks.similarity import Similarity
+from bertie.tasks.spacing import TAGS
 from bertie.tasks.tagging import Tagging
 from bertie.tasks.task import Task
 from bertie.text.tag_schemes import SchemeName, guess_scheme
@@ -46,6 +47,7 @@ TOLD: dict[str, Told] = {
     "rank": Told(ROWS, lambda task: ("relevant",), MANY),
     "choice": Told(CHOICE),
     "tag": Told(TOKENS, lambda task: task.tags),
+    "spaces": Told(TOKENS, lambda task: TAGS),
     "answer": Told(ANSWERS, lambda task: ("start", "end")),
 }
 

@@ -93,14 +93,20 @@ class _LinearGelu(torch.autograd.Function):
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor, Tensor, None]:
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, Tensor | None, Tensor | None, None]:
         library = kernel()
         assert library is not None
         states, weight, sums = ctx.saved_tensors
         gradient = gradient.clone(memory_format=torch.contiguous_format)
         library.gelu_backward(sums.data_ptr(), gradient.data_ptr(), sums.numel(), ctx.exact, torch.get_num_threads())
         flat = gradient.flatten(0, -2)
-        return gradient @ weight, flat.t() @ states.flatten(0, -2), flat.sum(0), None
+        of_states, of_weight, of_bias, _ = ctx.needs_input_grad  # weights may be frozen
+        return (
+            gradient @ weight if of_states else None,
+            flat.t() @ states.flatten(0, -2) if of_weight else None,
+            flat.sum(0) if of_bias else None,
+            None,
+        )
 
 
 class _GatedGelu(torch.autograd.Function):

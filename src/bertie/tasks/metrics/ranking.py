@@ -3,13 +3,15 @@
 Candidates of equal score are ranked with the relevant ones last, so that a constant score earns nothing by the order
 of the file. Groups without a relevant candidate tell nothing about a system: they are left out, and counted.
 
-Axes: C candidates, G groups with a relevant candidate.
+Axes: C candidates, G groups with a relevant candidate, Q queries, W numbers of a vector.
 """
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+
+QUERIES = 1024  # whose scores are in memory at a time
 
 
 @dataclass(frozen=True)
@@ -60,3 +62,15 @@ def ranking_scores(
         "map": found.average_precisions,
     }
     return {name: float(column.mean()) if len(column) else 0.0 for name, column in columns.items()}
+
+
+def retrieval_ranks(queries: np.ndarray, candidates: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """[Q] which place, from 1, the right candidate of each query has by the product of their vectors, [Q, W] and
+    [C, W]. Among equal ones it is the last."""
+    ranks = np.empty(len(queries), np.int64)
+    for begin in range(0, len(queries), QUERIES):
+        part = slice(begin, begin + QUERIES)
+        scores = queries[part] @ candidates.T
+        own = scores[np.arange(len(scores)), right[part]]
+        ranks[part] = (scores >= own[:, None]).sum(1)
+    return ranks

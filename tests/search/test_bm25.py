@@ -3,7 +3,8 @@
 import math
 
 import pytest
-from experiments.bm25 import BM25
+
+from bertie.search.bm25 import BM25, BM25Index, words_of
 
 DOCUMENTS = ["the cat sat", "the dog sat", "the cat and the dog and the bird sat there"]
 
@@ -24,3 +25,14 @@ def test_rare_words_count_more_and_long_documents_less(measure: BM25) -> None:
     assert measure.rarity("bird") > measure.rarity("cat") > measure.rarity("the") > 0
     assert measure.score("cat", DOCUMENTS[0]) > measure.score("cat", DOCUMENTS[2]) > measure.score("cat", DOCUMENTS[1])
     assert measure.score("nothing shared", DOCUMENTS[0]) == 0
+
+
+def test_an_index_gives_every_document_the_score_of_the_measure(measure: BM25) -> None:
+    query = "the Bird and the cat, the unknown"
+    expected = [measure.score(query, document) for document in DOCUMENTS]
+    assert BM25Index(DOCUMENTS).scores(query).tolist() == pytest.approx(expected)
+    assert BM25Index(DOCUMENTS).scores("unknown").tolist() == [0, 0, 0]
+
+
+def test_an_ideograph_is_a_word() -> None:
+    assert words_of("Python 很好用v2") == ["python", "很", "好", "用", "v2"]

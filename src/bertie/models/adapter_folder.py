@@ -1,0 +1,293 @@
+"""The adapter folder, as `peft` has it: adapter_config.json and adapter_model.safetensors, and bertie.json beside them.
+
+An adapted model enters and a folder leaves; a folder enters, and the base that it names leaves with the updates merged.
+What learned as a whole, heads and a pooler, are `modules_to_save`. Where an adapted layer is no linear layer of
+`transformers`, all names are bertie's own, and that is said.
+"""
+
+import json
+import math
+import re
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from bertie.errors import FolderError
+from bertie.models.filling import kept_tensors
+from bertie.models.folder import CARD, Opened, card_text, hf_layout, open_folder, read_card, read_json
+from bertie.models.layouts.labels import ANSWERS, ROWS, TOKENS, TOLD, role_of, task_of
+from bertie.models.layouts.layout import Entry, HFLayout
+from bertie.models.layouts.task_heads import task_in
+from bertie.models.model import Model
+from bertie.models.placement import HEADS, MAIN, Placement, placement, told_apart
+from bertie.models.recipe import Recipe
+from bertie.models.source import find_folder
+from bertie.models.task_recipe import task_recipe
+from bertie.models.variant import with_recipe
+from bertie.models.weights import read_file, write_weights
+from bertie.nn.heads import SequenceHeadSpec
+from bertie.nn.low_rank import Adapted
+from bertie.tasks.task import Task
+
+ADAPTER = "adapter"  # the folder inside that of the merged model
+CONFIG, WEIGHTS, LEGACY = "adapter_config.json", "adapter_model.safetensors", "adapter_model.bin"
+BASE = "base_model_name_or_path"
+BEGIN, DOWN, UP = "base_model.model.", ".lora_A.weight", ".lora_B.weight"  # parts of names
+TASK_TYPES = {ROWS: "SEQ_CLS", TOKENS: "TOKEN_CLS", ANSWERS: "QUESTION_ANS"}
+# Settings under which an update is something else than a product of two matrices, or is of something else than one.
+STRANGE = (
+    *("use_dora", "use_qalora", "use_bdlora", "lora_bias", "fan_in_fan_out", "layer_replication"),
+    *("target_parameters", "trainable_token_indices", "alora_invocation_tokens", "arrow_config"),
+    *("kasa_config", "monteclora_config"),
+)
+PLAIN_BEGINNINGS = (True, False, "gaussian", "orthogonal", "eva")  # others change the base's own weights
+
+
+# --- writing
+
+
+def write_adapter(folder: Path, model: Model, card: Mapping[str, Any]) -> list[str]:
+    """`card` is what bertie.json is to say; its `base` is where the base is found. Returns what peft cannot express."""
+    recipe, notes = model.recipe, []
+    adapted = {name: part for name, part in model.named_modules() if isinstance(part, Adapted)}
+    layout, _ = hf_layout(recipe)
+    places = places_of(recipe, layout)
+    if layout is None or not all(_has_layer(places, name, part) for name, part in adapted.items()):
+        notes.append("peft has no names for these adapters: they are kept under bertie's own")
+        layout, places = None, places_of(recipe, None)
+    elif HEADS in places:
+        notes.append(f"peft knows this adapter without its {told_apart(places)}: that is kept apart, in {HEADS}")
+    bare = layout.prefix if layout and not layout.known(recipe).objectives else ""
+    entries = {entry.ours: entry for entry in places[MAIN]}
+    updates = {
+        layer_of(name).removeprefix(bare): found
+        for ours, part in adapted.items()
+        for name, found in _named_factors(entries[f"{ours}.weight"], part)
+    }
+    modules = {layer_of(name).removeprefix(bare) for entry in places[MAIN] for name in entry.theirs}
+    saved, apart = learned_whole(model, entries)
+    saved = {name.removeprefix(bare): tensor for name, tensor in saved.items()}
+    config = {
+        **config_of(adapted, {name: len(down) for name, (down, _) in updates.items()}, modules),
+        BASE: card.get("base"),
+        "task_type": _task_type(recipe, layout),
+        "modules_to_save": sorted({_saved_module(name, layout) for name in saved}) or None,
+    }
+    tensors = {f"{BEGIN}{name}": tensor for name, tensor in saved.items()}
+    for name, (down, up) in updates.items():
+        tensors |= {f"{BEGIN}{name}{DOWN}": down, f"{BEGIN}{name}{UP}": up}
+    folder.mkdir(parents=True, exist_ok=True)
+    write_weights(folder, tensors, WEIGHTS)
+    if apart:
+        write_weights(folder, apart, HEADS)
+    text = json.dumps(config, indent=2) + "\n"
+    (folder / CARD).write_text(card_text({**card, "own_names": layout is None}, recipe, text), "utf-8")
+    (folder / CONFIG).write_text(text, "utf-8")
+    return notes
+
+
+def config_of(adapted: Mapping[str, Adapted], ranks: Mapping[str, int], modules: Collection[str]) -> dict[str, Any]:
+    """`ranks` are those of the updates by layer, `modules` all layers there are."""
+    spec = next(iter(adapted.values())).spec
+    targets = short_names(ranks, modules)
+    # Where they have one layer for several of ours, the ranks of these add up.
+    patterns = {targets[name]: rank for name, rank in ranks.items() if rank != spec.rank}
+    return {
+        "peft_type": "LORA",
+        "inference_mode": True,
+        "r": spec.rank,
+        "lora_alpha": plain_number(spec.scale * spec.rank),
+        "lora_dropout": spec.dropout,
+        "target_modules": sorted(set(targets.values())),
+        "rank_pattern": patterns,
+        "alpha_pattern": {name: plain_number(spec.scale * rank) for name, rank in patterns.items()},
+        "bias": "none",
+        "fan_in_fan_out": False,
+        "init_lora_weights": True,
+        "use_rslora": False,
+        "use_dora": False,
+    }
+
+
+def learned_whole(model: Model, entries: Mapping[str, Entry]) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+    """What learned beside the updates: under their names, and under ours what has no name there."""
+    of_updates = {one for part in model.modules() if isinstance(part, Adapted) for one in part.updates.parameters()}
+    saved: dict[str, Tensor] = {}
+    apart: dict[str, Tensor] = {}
+    for ours, parameter in model.named_parameters():
+        if not parameter.requires_grad or parameter in of_updates:
+            continue
+        if (entry := entries.get(ours)) is None:
+            apart[ours] = parameter
+        else:
+            saved |= {name: part.clone() for name, part in zip(entry.theirs, entry.split(parameter), strict=True)}
+    return saved, apart
+
+
+def short_names(wanted: Collection[str], modules: Collection[str]) -> dict[str, str]:
+    """Each layer by what its name ends with behind the number, or by its whole name where others end like that."""
+    ends = {name: re.split(r"\.\d+\.", name)[-1] for name in wanted}
+    others = set(modules) - set(wanted)
+    doubtful = any(name.endswith(f".{end}") for name in others for end in set(ends.values()))
+    return {name: name for name in wanted} if doubtful else ends
+
+
+def places_of(recipe: Recipe, layout: HFLayout | None) -> Placement:
+    with torch.device("meta"):
+        return placement(Model(recipe), layout)
+
+
+def layer_of(name: str) -> str:
+    """A tensor's name without its last word."""
+    return name.rpartition(".")[0]
+
+
+def plain_number(value: float) -> float | int:
+    return round(value) if math.isclose(value, round(value)) else value
+
+
+def _has_layer(places: Placement, name: str, part: Adapted) -> bool:
+    """Whether the layer is there as one linear layer, or as one for each of its parts."""
+    entry = next((entry for entry in places[MAIN] if entry.ours == f"{name}.weight"), None)
+    return entry is not None and entry.shape is None and len(entry.theirs) in (1, len(part.parts))
+
+
+def _named_factors(entry: Entry, part: Adapted) -> list[tuple[str, tuple[Tensor, Tensor]]]:
+    found = zip(entry.theirs, part.factors(len(entry.theirs)), strict=True)
+    return [(name, factors) for name, factors in found if factors is not None]
+
+
+def _task_type(recipe: Recipe, layout: HFLayout | None) -> str | None:
+    task = task_in(layout.known(recipe)) if layout else None
+    return TASK_TYPES.get(role_of(task) or "") if task else None
+
+
+def _saved_module(name: str, layout: HFLayout | None) -> str:
+    """The largest part that is no encoder: a whole head, a whole pooler."""
+    return layer_of(name) if layout is None else name.removeprefix(layout.prefix).split(".")[0]
+
+
+# --- reading
+
+
+def is_adapter(folder: Path) -> bool:
+    return (folder / CONFIG).exists() and not (folder / "config.json").exists()
+
+
+def base_of(folder: Path) -> Path:
+    """The folder of the model that it adapts."""
+    name, where = read_json(folder / CONFIG).get(BASE), str(folder / CONFIG)
+    hint = f"let {BASE} be the folder of the model that was adapted"
+    if not isinstance(name, str) or not name:
+        raise FolderError("does not say what it adapts", where=where, hint=hint)
+    try:
+        return find_folder(name)
+    except FolderError as error:
+        raise FolderError(f"its base {name!r} cannot be opened: {error.what}", where=where, hint=hint) from None
+
+
+def open_adapter(folder: Path, recipe_type: type[Recipe] = Recipe) -> Opened:
+    """The base with the updates merged into its weights, and the heads that were saved with them."""
+    config, card = read_json(folder / CONFIG), read_card(folder, CONFIG)
+    _refuse_strange(config, str(folder / CONFIG))
+    base = open_folder(base_of(folder), recipe_type)
+    layout = None if card.get("own_names") else hf_layout(base.model.recipe)[0]
+    if layout is None and not card.get("own_names"):
+        raise FolderError("adapts a model of transformers, and its base is none", where=str(folder))
+    file = folder / (WEIGHTS if (folder / WEIGHTS).exists() or not (folder / LEGACY).exists() else LEGACY)
+    tensors = _merged_updates(read_file(file), config, layout, str(file))
+    if card:
+        recipe = recipe_type.parse(card["recipe"], where=str(folder / CARD))
+    else:
+        recipe = told_recipe(base.model.recipe, config, tensors)
+    before = {name: tensor.shape for name, tensor in kept_tensors(base.model).items()}
+    model = with_recipe(base.model, recipe, seed=0)
+    entries = places_of(recipe, layout and hf_layout(recipe)[0])[MAIN]
+    apart = read_file(folder / HEADS) if (folder / HEADS).exists() else {}
+    filled = _fill(model, entries, tensors, str(file)) | _fill_own(model, apart, str(folder / HEADS))
+    for name, tensor in kept_tensors(model).items():
+        if before.get(name) != tensor.shape and name not in filled:
+            raise FolderError(f"has no tensor for {name}, which the base does not have", where=str(file))
+    return Opened(model, base.report, card)
+
+
+def told_recipe(base: Recipe, config: Mapping[str, Any], tensors: Mapping[tuple[str, bool], Tensor]) -> Recipe:
+    """Of an adapter that others made. Which task it is for is told by its type, how many labels by its head."""
+    roles = {theirs: role for role, theirs in TASK_TYPES.items()}
+    role = roles.get(config.get("task_type") or "")
+    draft = role and task_of(role, {}, SequenceHeadSpec())
+    if not isinstance(draft, Task) or role is None:
+        return base
+    recipe = task_recipe(base, draft)
+    entries = places_of(recipe, hf_layout(recipe)[0])[MAIN]
+    output = next((entry.theirs[0] for entry in entries if entry.ours == f"heads.{draft.kind}.output.weight"), "")
+    if (output, False) not in tensors:
+        return base
+    num_labels = len(tensors[output, False])
+    own = task_in(base)
+    if own is not None and role_of(own) == role and len(TOLD[own.kind].labels(own)) == num_labels:
+        return base
+    task = task_of(role, {"num_labels": num_labels}, SequenceHeadSpec())
+    return task_recipe(base, task) if isinstance(task, Task) else base
+
+
+def _merged_updates(
+    tensors: Mapping[str, Tensor], config: Mapping[str, Any], layout: HFLayout | None, where: str
+) -> dict[tuple[str, bool], Tensor]:
+    """By canonical name, and whether it is to be added to the base's tensor; else it takes its place."""
+    found: dict[tuple[str, bool], Tensor] = {}
+    for name, tensor in tensors.items():
+        spelled = name.removeprefix(BEGIN)
+        if spelled.endswith(UP):
+            continue
+        added = spelled.endswith(DOWN)
+        if added:
+            layer = spelled.removesuffix(DOWN)
+            up = tensors.get(f"{BEGIN}{layer}{UP}")
+            if up is None or up.shape[-1:] != tensor.shape[:1]:
+                raise FolderError(f"has an A of {layer} without its B", where=where)
+            spelled, tensor = f"{layer}.weight", scale_of(layer, len(tensor), config) * (up @ tensor)
+        found[layout.canonical(spelled) if layout else spelled, added] = tensor
+    return found
+
+
+def scale_of(layer: str, rank: int, config: Mapping[str, Any]) -> float:
+    patterns: Mapping[str, float] = config.get("alpha_pattern") or {}
+    own = (alpha for pattern, alpha in patterns.items() if re.match(rf"(.*\.)?({pattern})$", layer))
+    alpha = next(own, config.get("lora_alpha", 8))
+    return float(alpha / (math.sqrt(rank) if config.get("use_rslora") else rank))
+
+
+def _fill(model: Model, entries: list[Entry], tensors: Mapping[tuple[str, bool], Tensor], where: str) -> set[str]:
+    """The names of ours that were given a value."""
+    kept, filled = kept_tensors(model), set()
+    parts = {name: (entry, number) for entry in entries for number, name in enumerate(entry.theirs)}
+    with torch.no_grad():
+        for (name, added), tensor in tensors.items():
+            entry, number = parts.get(name, (None, 0))
+            if entry is None or entry.shape is not None or entry.ours not in kept:
+                raise FolderError(f"adapts {name}, which the base does not have", where=where)
+            own = kept[entry.ours].chunk(len(entry.theirs))[number]
+            if own.shape != tensor.shape:
+                raise FolderError(f"{name} is {list(tensor.shape)}, the base needs {list(own.shape)}", where=where)
+            own.add_(tensor) if added else own.copy_(tensor)
+            filled.add(entry.ours)
+    return filled
+
+
+def _fill_own(model: Model, tensors: Mapping[str, Tensor], where: str) -> set[str]:
+    entries = [Entry(name, (name,)) for name in kept_tensors(model)]
+    return _fill(model, entries, {(name, False): tensor for name, tensor in tensors.items()}, where)
+
+
+def _refuse_strange(config: Mapping[str, Any], where: str) -> None:
+    if (kind := config.get("peft_type")) != "LORA":
+        raise FolderError(f"is an adapter of the kind {kind!r}; LORA can be read", where=where)
+    strange = [name for name in STRANGE if config.get(name)]
+    strange += ["bias"] if config.get("bias", "none") != "none" else []
+    strange += ["init_lora_weights"] if config.get("init_lora_weights", True) not in PLAIN_BEGINNINGS else []
+    if strange:
+        raise FolderError(f"sets {strange[0]} to {config[strange[0]]!r}, which is not supported here", where=where)

@@ -1,0 +1,89 @@
+"""Whitening: vectors of texts enter, a dense layer leaves that spreads such vectors evenly in all directions.
+
+Su et al., Whitening Sentence Representations for Better Semantics and Faster Retrieval, 2021: with the mean m of the
+vectors and their covariance U D U', the layer is (x - m) U D^(-1/2), of which the first columns may be enough. Axes: N
+texts, W numbers of a vector.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from itertools import islice
+
+import numpy as np
+import torch
+
+from bertie.errors import CapabilityError, InputError
+from bertie.models.pretrained import Pretrained
+from bertie.models.sentence import SentenceSettings
+from bertie.nn.pooling import Pooling, Projection
+
+AT_ONCE = 2048  # texts
+LEAST_SHARE = 1e-9  # of the largest spread: a direction with less is one that the texts say nothing of
+
+
+class Moments:
+    """The mean of vectors and their covariance, in memory that does not grow with them."""
+
+    def __init__(self, width: int):
+        self.count = 0
+        self._sum, self._products = np.zeros(width), np.zeros((width, width))
+
+    def add(self, vectors: np.ndarray) -> None:
+        wide = vectors.astype(np.float64)
+        self.count += len(wide)
+        self._sum += wide.sum(0)
+        self._products += wide.T @ wide
+
+    @property
+    def mean(self) -> np.ndarray:
+        return self._sum / max(1, self.count)
+
+    @property
+    def covariance(self) -> np.ndarray:
+        return self._products / max(1, self.count) - np.outer(self.mean, self.mean)
+
+
+def whitening(moments: Moments, size: int | None = None) -> Projection:
+    """The directions in which vectors differ most come first."""
+    spread, directions = np.linalg.eigh(moments.covariance)
+    spread, directions = spread[::-1], directions[:, ::-1]
+    size = size or len(spread)
+    if size > len(spread):
+        raise InputError(f"vectors of {len(spread):,} numbers cannot become vectors of {size:,}")
+    num_known = int((spread > LEAST_SHARE * max(spread[0], 0.0)).sum())
+    if num_known < size:
+        what = f"{moments.count:,} texts tell of {num_known:,} directions, {size:,} were asked for"
+        raise InputError(what, hint="give more texts, or a smaller --size")
+    weight = (directions[:, :size] / np.sqrt(spread[:size])).T  # [size, W]
+    return Projection(torch.from_numpy(weight).float(), torch.from_numpy(-weight @ moments.mean).float())
+
+
+@dataclass(frozen=True)
+class Whitened:
+    """A model with such a layer behind its pooling, and how many texts it was made from."""
+
+    model: Pretrained
+    num_texts: int
+    num_truncated: int  # texts that were cut
+    num_replaced: int  # words that the model's table put right
+
+
+def whitened(model: Pretrained, texts: Iterable[str], size: int | None = None) -> Whitened:
+    limit = model.stated_limit or model.limit
+    own = model.settings or SentenceSettings(Pooling(), limit)
+    if own.projection is not None:
+        raise CapabilityError("has a dense layer behind its pooling already", hint="take the folder it was made from")
+    moments: Moments | None = None
+    num_truncated = num_replaced = 0
+    remaining = iter(texts)
+    while some := list(islice(remaining, AT_ONCE)):
+        report = model.encode_report(some, normalize=False, max_length=limit, progress=False)
+        moments = moments or Moments(report.vectors.shape[1])
+        moments.add(report.vectors)
+        num_truncated += report.num_truncated
+        num_replaced += report.num_replaced
+    if moments is None:
+        raise InputError("there are no texts")
+    settings = replace(own, pooling=own.pooling.replace(normalize=True), projection=whitening(moments, size))
+    made = Pretrained(model.model, model.tokenizer, settings, model.report, model.card)
+    return Whitened(made, moments.count, num_truncated, num_replaced)

@@ -1,0 +1,40 @@
+"""A user's own texts: files enter, entries leave. A document is an entry; its first sentence is the summary."""
+
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from bertie.errors import InputError
+from bertie.quickstart.entry import Entry
+from bertie.text.documents import DocumentOptions, slices
+from bertie.text.sentences import split_sentences
+
+FEWEST = 20  # documents to learn anything from
+
+
+def own_entries(files: Sequence[str], language: str, notices: list[str]) -> list[Entry]:
+    """Of txt files, paragraphs between blank lines; where there are hardly any, lines."""
+    entries = list(_read(files, DocumentOptions(), language, notices))
+    if len(entries) < FEWEST:
+        by_line = list(_read(files, DocumentOptions(boundary="line"), language, []))
+        if len(by_line) > len(entries):
+            notices.append("hardly any blank lines: each line is a document")
+            entries = by_line
+    if len(entries) < FEWEST:
+        hint = f"give more: at least {FEWEST} paragraphs or lines"
+        raise InputError(f"there are only {len(entries)} texts to learn from", where=", ".join(files), hint=hint)
+    return entries
+
+
+def _read(files: Sequence[str], options: DocumentOptions, language: str, notices: list[str]) -> Iterator[Entry]:
+    documents = [document for part in slices(files, options, notices=notices) for document in part.read()]
+    sources = [document.where.rpartition(":")[0] for document in documents]
+    above = os.path.commonpath([Path(source).parent for source in sources]) if sources else ""
+    for document, source in zip(documents, sources, strict=True):
+        paragraphs = [line.strip() for line in document.text.splitlines() if line.strip()]
+        if paragraphs:
+            first, *others = split_sentences(paragraphs[0], language)
+            rest = "\n".join(part for part in ("".join(others).strip(), *paragraphs[1:]) if part)
+            titled = document.name != document.where
+            name = document.name if titled else os.path.relpath(document.where, above)
+            yield Entry(name, os.path.relpath(source, above), source, "text", first.strip(), rest)

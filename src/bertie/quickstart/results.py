@@ -1,0 +1,98 @@
+"""What came of a quickstart: its folder enters; scores beside those of simple methods, and found entries, leave."""
+
+import json
+from dataclasses import dataclass
+
+import numpy as np
+
+from bertie.data.manifest import write_whole
+from bertie.models.pretrained import load
+from bertie.quickstart.baseline import counted_words_accuracy
+from bertie.quickstart.entry import read_entries
+from bertie.quickstart.finding import Finder, Outcome, recall, unit
+from bertie.quickstart.learning_rows import LENGTH, collection, read_rows
+from bertie.quickstart.plan import Place, Plan
+from bertie.quickstart.questions import questions
+from bertie.quickstart.running import read_times
+from bertie.search.bm25 import BM25Index
+from bertie.train.run_folder import MODEL, SUMMARY
+
+
+@dataclass(frozen=True)
+class Classified:
+    accuracy: float
+    by_counting: float | None  # None: scikit-learn is not installed
+    num_labels: int
+    num_rows: int  # that were measured on
+
+
+@dataclass(frozen=True)
+class Results:
+    facts: dict[str, str]
+    classified: Classified | None  # None: there was nothing to tell apart
+    recalled: tuple[float, float]  # of held-out pairs: by meaning, by words
+    num_pairs: int
+    outcomes: list[Outcome]  # none for a user's own text
+    seconds: dict[str, float]
+
+    @property
+    def num_found(self) -> tuple[int, int, int]:
+        """Questions with an accepted answer among the first: by meaning, by words, by words in the whole texts."""
+        return (
+            sum(one.meaning_place is not None for one in self.outcomes),
+            sum(one.words_place is not None for one in self.outcomes),
+            sum(one.whole_place is not None for one in self.outcomes),
+        )
+
+    @property
+    def num_found_alone(self) -> int:
+        """By meaning, where words found none."""
+        return sum(one.meaning_place is not None and one.words_place is None for one in self.outcomes)
+
+
+def open_finder(place: Place) -> Finder:
+    entries = collection(read_entries(place.entries))
+    return Finder(load(place.encoder / MODEL), entries, np.load(place.vectors))
+
+
+def results(place: Place, plan: Plan, finder: Finder) -> Results:
+    pairs = read_rows(place.rows("pairs", "dev"))
+    asked = questions() if plan.is_documentation else []
+    entries = read_entries(place.entries)
+    facts = {
+        "texts": f"{len(entries):,}",
+        "characters": f"{sum(len(entry.text) for entry in entries) / 1e6:.1f} million",
+        "that can be found": f"{len(finder.entries):,}",
+    }
+    return Results(
+        facts=facts,
+        classified=classified(place),
+        recalled=recalled(pairs, finder),
+        num_pairs=len(pairs),
+        outcomes=[finder.outcome(question) for question in asked],
+        seconds=read_times(place),
+    )
+
+
+def classified(place: Place) -> Classified | None:
+    summary = place.classifier / SUMMARY
+    if not summary.exists():
+        return None
+    train, dev = (read_rows(place.rows("labelled", part)) for part in ("train", "dev"))
+    kept = place / "counted_words.json"
+    if not kept.exists():
+        write_whole(kept, json.dumps(counted_words_accuracy(train, dev)).encode())
+    accuracy = json.loads(summary.read_bytes())["evaluation"]["accuracy"]
+    return Classified(accuracy, json.loads(kept.read_bytes()), len({row["label"] for row in train}), len(dev))
+
+
+def recalled(pairs: list[dict[str, str]], finder: Finder) -> tuple[float, float]:
+    """How often the second text of a held-out pair is among the first that its first text finds."""
+    vectors = {
+        side: unit(finder.model.encode_report([row[side] for row in pairs], max_length=LENGTH, progress=False).vectors)
+        for side in ("text", "other")
+    }
+    cosines = vectors["text"] @ vectors["other"].T
+    words = BM25Index([row["other"] for row in pairs])
+    by_words = np.stack([words.scores(row["text"]) for row in pairs])
+    return recall(cosines), recall(by_words)

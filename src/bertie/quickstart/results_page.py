@@ -1,0 +1,145 @@
+"""Results of a quickstart to read: `Results` enter; a page that stands alone and tables for a terminal leave."""
+
+from collections.abc import Sequence
+from html import escape
+
+from rich.markup import escape as escape_markup
+from rich.table import Table
+
+from bertie.inspection.page import fact_cards, page, section, table
+from bertie.quickstart.finding import TOP, Found, Outcome
+from bertie.quickstart.plan import Place, Plan
+from bertie.quickstart.results import Results
+from bertie.text.one_line import shortened
+from bertie.train.run_folder import MODEL
+
+SHOWN = 3  # entries of an answer in a table
+NOT_FOUND = "–"
+QUESTION_HEAD = ("question", "accepted", "by meaning", "first", "BM25", "first", "BM25, whole texts")
+SHORT_HEAD = ("question", "by meaning", "BM25", "BM25, whole texts", "first by meaning")
+
+
+def results_page(found: Results, place: Place, plan: Plan) -> str:
+    seconds = sum(found.seconds.values())
+    parts = [
+        fact_cards({**found.facts, "minutes in all": f"{seconds / 60:.1f}"}),
+        section("What was learned", table(("", "this model", "counting words"), score_rows(found))),
+    ]
+    if found.outcomes:
+        parts.append(section("Which module does this?", _note(questions_told(found)) + _questions(found.outcomes)))
+    parts.append(
+        section("Minutes", table(("stage", "seconds"), [(name, f"{one:.0f}") for name, one in found.seconds.items()]))
+    )
+    parts.append(
+        section("Try next", f'<div class="scroll"><pre>{escape(chr(10).join(next_commands(place, plan)))}</pre></div>')
+    )
+    return page("bertie quickstart", parts)
+
+
+def score_rows(found: Results) -> list[tuple[str, str, str]]:
+    rows = []
+    if found.classified is not None:
+        one = found.classified
+        counted = "scikit-learn is not installed" if one.by_counting is None else f"{one.by_counting:.1%}"
+        what = f"which of {one.num_labels} is a text from? ({one.num_rows:,} held-out rows)"
+        rows.append((what, f"{one.accuracy:.1%}", counted))
+    meaning, words = found.recalled
+    what = f"a summary finds its text among the first {TOP} of {found.num_pairs:,} held-out ones"
+    rows.append((what, f"{meaning:.1%}", f"{words:.1%}"))
+    if found.outcomes:
+        by_meaning, by_words, in_whole = found.num_found
+        what = f"of {len(found.outcomes)} questions an accepted module is among the first {TOP}"
+        rows.append((what, str(by_meaning), f"{by_words}; {in_whole} in the whole texts"))
+    return rows
+
+
+def questions_told(found: Results) -> str:
+    by_meaning, by_words, in_whole = found.num_found
+    return (
+        f"An accepted module is among the first {TOP} for {by_meaning} of {len(found.outcomes)} questions by meaning, "
+        f"{by_words} by words (BM25) in the same texts (names and summaries), {in_whole} by words in the whole texts. "
+        f"{found.num_found_alone} are found by meaning and not by words in the same texts."
+    )
+
+
+def question_row(outcome: Outcome) -> tuple[str, ...]:
+    question = outcome.question
+    by_meaning, by_words, in_whole = places(outcome)
+    return (
+        question.question,
+        ", ".join(question.accepted),
+        by_meaning,
+        names(outcome.by_meaning[:SHOWN]),
+        by_words,
+        names(outcome.by_words[:SHOWN]),
+        in_whole,
+    )
+
+
+def places(outcome: Outcome) -> tuple[str, str, str]:
+    meaning, words, whole = outcome.meaning_place, outcome.words_place, outcome.whole_place
+    return str(meaning or NOT_FOUND), str(words or NOT_FOUND), str(whole or NOT_FOUND)
+
+
+def names(found: Sequence[Found]) -> str:
+    return ", ".join(one.entry.name for one in found)
+
+
+def question_table(found: Results) -> Table:
+    """For a terminal, narrower than the page's. Places are those of the first accepted module."""
+    shown = Table(*SHORT_HEAD, title=questions_told(found), title_justify="left")
+    for outcome in found.outcomes:
+        cells = (outcome.question.question, *places(outcome), names(outcome.by_meaning[:1]))
+        shown.add_row(*map(escape_markup, cells))
+    return shown
+
+
+def score_table(found: Results) -> Table:
+    shown = Table("", "this model", "counting words", title="What was learned", title_justify="left")
+    for row in score_rows(found):
+        shown.add_row(*row)
+    return shown
+
+
+def answer_table(question: str, by_meaning: Sequence[Found], by_words: Sequence[Found], width: int) -> Table:
+    shown = Table("", "by meaning", "by words (BM25)", title=escape_markup(question), title_justify="left")
+    for number in range(max(len(by_meaning), len(by_words))):
+        sides = [
+            answer_told(side[number], width // 2 - 8) if number < len(side) else "" for side in (by_meaning, by_words)
+        ]
+        shown.add_row(str(number + 1), *map(escape_markup, sides))
+    return shown
+
+
+def answer_told(found: Found, columns: int) -> str:
+    return f"{shortened(found.entry.name, columns)}\n{shortened(found.entry.summary, columns)}"
+
+
+def next_commands(place: Place, plan: Plan) -> list[str]:
+    model = plan.base or str(place.pretraining / MODEL)
+    own = (
+        []
+        if plan.base
+        else [f"bertie runs show {place.pretraining}", f'bertie fill {model} "Return a [MASK] of the string."']
+    )
+    classifier = (
+        [f'bertie predict {place.classifier} "Return the eigenvalues of a matrix."']
+        if place.classifier.exists()
+        else []
+    )
+    return [
+        f'bertie quickstart --out {place.folder} --ask "how do I sort a list?"',
+        *own,
+        *classifier,
+        f"bertie embed {place.encoder / MODEL} my-texts.txt --out my-vectors.npy",
+        "bertie quickstart --text my-texts.txt --out my-own",
+        "bertie --help",
+    ]
+
+
+def _questions(outcomes: Sequence[Outcome]) -> str:
+    return table(QUESTION_HEAD, [question_row(outcome) for outcome in outcomes])
+
+
+def _note(words: str) -> str:
+    return f'<p class="note">{escape(words)}</p>'

@@ -1,0 +1,53 @@
+"""Running the stages: a plan enters; each stage is told in a sentence and run, and the time that it took is kept."""
+
+import json
+import shlex
+import time
+from collections.abc import Callable, Sequence
+
+from bertie.data.manifest import write_whole
+from bertie.quickstart.plan import Place, Plan
+from bertie.quickstart.stages import Say, Stage, stages
+
+Run = Callable[[Sequence[str]], None]  # a command of bertie, in words
+
+
+def run_stages(place: Place, plan: Plan, run: Run, say: Say, until: str | None = None) -> None:
+    """What is over is passed by. `until` names the last stage to run."""
+    known = stages(place, plan)
+    for number, stage in enumerate(known, 1):
+        say(f"\nStage {number} of {len(known)}, {stage.name}. {stage.does}")
+        if stage.leaves.exists():
+            say("It was done before.")
+        else:
+            run_stage(stage, place, run, say)
+        if stage.name == until:
+            return
+
+
+def run_stage(stage: Stage, place: Place, run: Run, say: Say) -> None:
+    begun = time.monotonic()
+    own = ["quickstart", "--until", stage.name, "--out", str(place.folder)]
+    if stage.words is None:
+        say(told(own))
+    if reason := stage.prepare(say):
+        say(f"It is left out: {reason}.")
+        return
+    if stage.words is not None:
+        words = stage.words()
+        say(told(words))
+        run(words)
+    seconds = time.monotonic() - begun
+    times = {**read_times(place), stage.name: round(seconds, 1)}
+    write_whole(place / "times.json", json.dumps(times).encode())
+    say(f"It took {seconds:.0f} seconds.")
+
+
+def told(words: Sequence[str]) -> str:
+    return f"$ bertie {shlex.join(words)}"
+
+
+def read_times(place: Place) -> dict[str, float]:
+    """Seconds of the stages that are over, each in the sitting in which it ended."""
+    file = place / "times.json"
+    return json.loads(file.read_bytes()) if file.exists() else {}

@@ -1,0 +1,356 @@
+"""Siamese encoders: texts of a row enter, one vector each leaves, near to each other where the texts mean the same.
+
+Reimers and Gurevych, Sentence-BERT, 2019. All texts of all rows are one batch for the encoder. Vectors of several sizes
+at once: Kusupati et al., Matryoshka Representation Learning, 2022.
+
+Axes: N rows, V texts of all rows, W numbers of a vector.
+"""
+
+import hashlib
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
+from typing import Any, ClassVar, Literal, Self
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from pydantic import Field, field_validator
+from torch import Tensor, nn
+
+from bertie.batch import Batch, Ragged
+from bertie.data.rows.header import is_number
+from bertie.errors import InputError, SpecError
+from bertie.nn.encoder import Encoder, EncoderSpec
+from bertie.nn.initial import initialised
+from bertie.nn.pooling import TOKEN_POOLING, TokenPooling
+from bertie.objectives.objective import FIRST, Vocabulary
+from bertie.objectives.report import Figure, LossReport
+from bertie.tasks.label_sets import (
+    at_least_two,
+    doubt,
+    known,
+    label_of,
+    listed,
+    one_label_scores,
+    one_of,
+    sorted_labels,
+)
+from bertie.tasks.metrics.numbers import pearson, spearman
+from bertie.tasks.metrics.ranking import retrieval_ranks
+from bertie.tasks.siamese_rows import MAIN, ROLES, TEXTS, WAYS, Criterion, Gold, RowKind, chosen, kind_of
+from bertie.tasks.similarity import number_of
+from bertie.tasks.task import Answer, Example, Task, Values, encoded, text_of
+from bertie.tasks.vector_losses import cosent_loss, cosine_loss, ranking_loss, relation, triplet_loss
+from bertie.text.tokenizer import Tokenizer
+
+NAMES = {"text": "text", "other": "second text", "negative": "third text"}
+NONE = -1  # the label of a row that has none
+
+
+class VectorAnswer(dict[str, Any]):
+    """An answer that remembers its texts' vectors: a rank is told of all rows together."""
+
+    vectors: np.ndarray  # [texts of the row, W]
+
+
+class Siamese(Task):
+    """A row has one text, two or three, and perhaps a score or a label; what it has decides the `criterion`, unless
+    that is named. Held-out rows may be of another kind than those of training: scored pairs measure every model."""
+
+    kind: Literal["siamese"] = "siamese"
+    roles: ClassVar[Mapping[str, Sequence[str]]] = ROLES
+    targets: ClassVar[Sequence[str]] = ("score", "label")
+    optional: ClassVar[Sequence[str]] = ("other", "negative", "score", "label")
+    texts: ClassVar[Sequence[str]] = TEXTS
+    criterion: Criterion | None = None  # None before any training
+    pooling: TokenPooling | None = None  # None: that of the folder it begins with, else the mean
+    sizes: tuple[int, ...] = ()  # of shorter vectors, which are the first numbers of the whole ones
+    scale: float = Field(default=20.0, gt=0)  # of cosines under a softmax: one over the temperature
+    margin: float = Field(default=0.5, gt=0)  # of cosines, in the criterion triplet
+    labels: tuple[str, ...] = ()
+    least: float | None = None  # the scale of the scores that were learned
+    most: float | None = None
+    measured: RowKind | None = None  # the kind of rows that were held out
+
+    @field_validator("sizes")
+    @classmethod
+    def _sizes_fall(cls, sizes: tuple[int, ...]) -> tuple[int, ...]:
+        if any(size < 1 for size in sizes):
+            raise ValueError("a vector has one number at least")
+        return tuple(sorted(set(sizes), reverse=True))
+
+    @property
+    def tokens(self) -> TokenPooling:
+        return self.pooling or "mean"
+
+    @property
+    def looks_at(self) -> tuple[str, ...] | None:  # type: ignore[override]
+        return (FIRST,) if self.tokens == "first" else None
+
+    @property
+    def compares(self) -> bool:  # type: ignore[override]
+        return self.criterion is not None and WAYS[self.criterion].together
+
+    @property
+    def main(self) -> str:  # type: ignore[override]
+        return MAIN[self.measured or "scored"]
+
+    def build(self, encoder: EncoderSpec, vocabulary: Vocabulary) -> nn.Module:
+        if self.sizes and self.sizes[0] > encoder.output_width:
+            raise SpecError(f"vectors have {encoder.output_width:,} numbers, not {self.sizes[0]:,}", hint="see --sizes")
+        if self.criterion != "softmax":
+            return nn.Identity()
+        return initialised(nn.Linear(3 * encoder.output_width, len(self.labels)), encoder.initial_std)
+
+    def fitted(self, rows: Iterable[Values]) -> Self:
+        roles, scores, labels = set[str](), list[float](), set[str]()
+        for values in rows:
+            roles |= values.keys()
+            with suppress(InputError):
+                if "score" in values:
+                    scores.append(number_of(values["score"]))
+                if "label" in values:
+                    labels.add(label_of(values["label"]))
+        task = self.replace(criterion=chosen(self.criterion, roles))
+        if task.criterion == "softmax" and self.criterion is None and (score := _fraction_of(labels)) is not None:
+            raise InputError(
+                f"the labels are numbers like {score}, which are scores rather than labels",
+                hint="name their column with --column score=NAME, or learn them as labels with --loss softmax",
+            )
+        if task.criterion == "softmax":
+            if self.sizes:
+                raise SpecError(
+                    "softmax learns from whole vectors alone", hint="leave out --sizes or choose another --loss"
+                )
+            return task.replace(labels=at_least_two(sorted_labels(labels), "label"))
+        if task.criterion in ("cosine", "cosent"):
+            least, most = min(scores, default=0.0), max(scores, default=0.0)
+            if least == most:
+                raise InputError("the scores do not differ", hint="there must be two to learn a difference")
+            return task.replace(least=least, most=most)
+        return task
+
+    def measured_on(self, roles: Collection[str]) -> Self:
+        kind = self._kind(roles)
+        if kind == "texts":
+            hint = "give pairs of texts, best of all with scores"
+            raise InputError("single texts say nothing of how good vectors are", hint=hint)
+        return self.replace(measured=kind)
+
+    def summary(self) -> str:
+        assert self.criterion is not None
+        told = [f"{self.criterion}: {WAYS[self.criterion].told}"]
+        if self.least is not None:
+            told.append(f"scores from {self.least:g} to {self.most:g}")
+        if self.labels:
+            told.append(f"{len(self.labels):,} labels: {listed(self.labels)}")
+        return "; ".join(told)
+
+    def read(self, values: Values, tokenizer: Tokenizer, length: int) -> Example:
+        last = max((number for number, role in enumerate(TEXTS) if role in values), default=0)
+        read = [encoded(tokenizer, length, text_of(values, role, NAMES[role])) for role in TEXTS[: last + 1]]
+        texts, gold = [fields for fields, _ in read], self._gold(values)
+        fields = {name: np.concatenate([one[name] for one in texts]) for name in ("tokens", "segments")}
+        fields["texts"] = np.array([len(one["tokens"]) for one in texts])
+        fields["digests"] = np.array([_digest(one["tokens"]) for one in texts])
+        score, label = np.nan, NONE
+        if gold is not None and gold.kind == "scored":
+            score = self._share(float(gold.value))
+        if gold is not None and gold.kind == "labelled":
+            label = self.labels.index(str(gold.value))
+        fields["score"], fields["label"] = np.asarray(score, np.float32), np.asarray(label)
+        return Example((fields,), gold, num_cut=sum(num_cut for _, num_cut in read))
+
+    def missing(self, values: Values) -> str:
+        assert self.criterion is not None
+        role = next(role for role in WAYS[self.criterion].roles if role not in values)
+        return f"the {NAMES.get(role, role)} is missing"
+
+    def unread(self, roles: Collection[str]) -> list[str]:
+        assert self.criterion is not None
+        way = WAYS[self.criterion]
+        return [role for role in roles if role not in (*way.roles, *way.optional)]
+
+    def _kind(self, roles: Collection[str]) -> RowKind:
+        """Labels that were not learned are no labels."""
+        return kind_of(roles if self.labels else set(roles) - {"label"})
+
+    def _gold(self, values: Values) -> Gold | None:
+        kind = self._kind(values)
+        if kind == "scored":
+            return Gold(kind, number_of(values["score"]))
+        if self.criterion is None or not set(WAYS[self.criterion].roles) <= values.keys():
+            return None
+        if kind == "labelled":
+            return Gold(kind, known(label_of(values["label"]), self.labels))
+        return Gold(kind, text_of(values, "text" if kind == "texts" else "other"))
+
+    def _share(self, score: float) -> float:
+        """From 0 to 1, where the scale is known."""
+        if self.least is None or self.most is None:
+            return score
+        return (score - self.least) / (self.most - self.least)
+
+    def compared(self, owned: nn.Module, encoder: Encoder, batch: Batch) -> Batch:
+        """What the loss looks at. A text that is to be found by itself is encoded twice."""
+        lengths, digests = batch.ragged("texts"), batch.ragged("digests")
+        apart = {name: Ragged(batch.tensor(name), lengths.values) for name in ("tokens", "segments")}
+        if self.criterion == "simcse":
+            twice = lengths.starts.repeat_interleave(2)
+            apart = {name: _rows_at(rows, twice) for name, rows in apart.items()}
+            pairs = torch.full_like(lengths.lengths, 2)
+            lengths, digests = Ragged(apart["tokens"].lengths, pairs), Ragged(digests.values[twice], pairs)
+        vectors = self._vectors(encoder, Batch(apart)).float()
+        return Batch(
+            {
+                "vectors": lengths.with_values(vectors),
+                "digests": digests,
+                "score": batch.tensor("score"),
+                "label": batch.tensor("label"),
+            }
+        )
+
+    def _vectors(self, encoder: Encoder, texts: Batch) -> Tensor:
+        """[V, W] not normalised"""
+        return TOKEN_POOLING[self.tokens](self.last_states(encoder, texts))
+
+    def loss(self, owned: nn.Module, encoder: Encoder, batch: Batch) -> LossReport:
+        return self.loss_of(owned, self.compared(owned, encoder, batch))
+
+    def loss_of(self, owned: nn.Module, compared: Batch) -> LossReport:
+        """Of vectors. Losses of all sizes are added up. Held-out rows that the criterion cannot use are ranked."""
+        whole = compared.ragged("vectors")
+        widths = [whole.values.shape[-1], *(size for size in self.sizes if size < whole.values.shape[-1])]
+        losses = [self._losses(owned, compared, whole.with_values(whole.values[:, :width])) for width in widths]
+        return LossReport({"siamese": Figure.over(torch.stack(losses).sum(0))})
+
+    def _losses(self, owned: nn.Module, compared: Batch, vectors: Ragged) -> Tensor:
+        first, score, label = vectors.starts, compared.tensor("score"), compared.tensor("label")
+        text, other = vectors.values[first], vectors.values[first + (vectors.lengths > 1)]
+        match self.criterion:
+            case "cosine":
+                return cosine_loss(text, other, score)
+            case "cosent":
+                return cosent_loss(text, other, score, self.scale)
+            case "softmax" if (label != NONE).all():
+                return F.cross_entropy(owned(relation(text, other)), label, reduction="none")
+            case "triplet" if (vectors.lengths == len(TEXTS)).all():
+                return triplet_loss(text, other, vectors.values[first + 2], self.margin)
+            case _:
+                return ranking_loss(vectors, compared.ragged("digests"), self.scale)
+
+    def counts(self, batch: Batch) -> Mapping[str, int]:
+        return {"siamese": 1 if self.criterion == "cosent" else batch.ragged("texts").num_rows}
+
+    def outputs(self, owned: nn.Module, encoder: Encoder, batch: Batch) -> list[np.ndarray]:
+        """The vectors of a row's texts, normalised, one after another; behind those of a pair the logits of labels."""
+        texts = batch.ragged("texts")
+        apart = {name: Ragged(batch.tensor(name), texts.values) for name in ("tokens", "segments")}
+        found = self._vectors(encoder, Batch(apart)).float()
+        rows = zip(texts.with_values(F.normalize(found)).rows(), texts.with_values(found).rows(), strict=True)
+        told = [
+            torch.cat([unit.flatten(), owned(relation(*raw.split(1))).flatten()])
+            if self.labels and len(raw) == 2
+            else unit.flatten()
+            for unit, raw in rows
+        ]
+        return [one.cpu().numpy() for one in told]
+
+    def answer(self, example: Example, outputs: Sequence[np.ndarray]) -> Answer:
+        """A single text's vector; of two texts their cosine, and the label where labels were learned; of three also the
+        cosine of the first and the third."""
+        num_texts = len(example.samples[0]["texts"])  # type: ignore[arg-type]
+        num_labels = len(self.labels) if num_texts == 2 else 0
+        numbers, logits = np.split(outputs[0], [len(outputs[0]) - num_labels])
+        vectors = numbers.reshape(num_texts, -1)
+        if num_texts == 1:
+            answer = VectorAnswer(vector=vectors[0].tolist())
+        else:
+            named = zip(("cosine", "negative_cosine"), vectors[1:] @ vectors[0], strict=False)
+            answer = VectorAnswer({name: float(cosine) for name, cosine in named})
+        if num_labels:
+            answer |= one_of(self.labels, logits)
+        answer.vectors = vectors
+        return answer
+
+    def score(self, answers: Sequence[Answer], gold: Sequence[Any]) -> dict[str, float]:
+        """Of each kind of rows its own figures. Of shorter vectors the main one, its name with their size."""
+        figures: dict[str, float] = {}
+        for kind in MAIN:
+            rows = [(answer, one) for answer, one in zip(answers, gold, strict=True) if one.kind == kind]
+            if not rows:
+                continue
+            if kind == "labelled":
+                told = [answer["label"] for answer, _ in rows]
+                figures |= one_label_scores([one.value for _, one in rows], told, self.labels)
+                continue
+            vectors, values = [answer.vectors for answer, _ in rows], [one.value for _, one in rows]  # type: ignore[attr-defined]
+            figures |= vector_figures(kind, vectors, values)
+            for size in (size for size in self.sizes if size < vectors[0].shape[-1]):
+                cut = [_unit(one[:, :size]) for one in vectors]
+                figures[f"{MAIN[kind]}_{size}"] = vector_figures(kind, cut, values)[MAIN[kind]]
+        return figures
+
+    def wrongness(self, answer: Answer, gold: Gold) -> float:
+        """Where the scale of the scores is not known, no single row can be called wrong."""
+        match gold.kind:
+            case "scored":
+                return 0.0 if self.least is None else abs(answer["cosine"] - self._share(float(gold.value)))
+            case "labelled":
+                return doubt(answer, str(gold.value))
+            case "triplets":
+                return max(0.0, answer["negative_cosine"] - answer["cosine"])
+            case "pairs":
+                return max(0.0, 1 - answer["cosine"])
+            case _:
+                return 0.0
+
+    def labels_told(self, answers: Sequence[Answer], gold: Sequence[Any]) -> dict[str, list[tuple[str, str]]]:
+        pairs = zip(gold, answers, strict=True)
+        told = [(str(one.value), answer["label"]) for one, answer in pairs if one.kind == "labelled"]
+        return {"label": told} if told else {}
+
+    def labels_of(self, gold: Gold) -> list[str]:
+        return [str(gold.value)] if gold.kind == "labelled" else []
+
+
+def vector_figures(kind: RowKind, vectors: Sequence[np.ndarray], gold: Sequence[Any]) -> dict[str, float]:
+    """Of rows of one kind; `vectors` [texts of the row, W] have length 1."""
+    if kind == "scored":
+        cosines = [float(one[0] @ one[1]) for one in vectors]
+        return {"spearman": spearman(gold, cosines), "pearson": pearson(gold, cosines)}
+    return {name: float(column.mean()) for name, column in row_figures(vectors, gold).items()}
+
+
+def row_figures(vectors: Sequence[np.ndarray], seconds: Sequence[str]) -> dict[str, np.ndarray]:
+    """[N] each, of pairs or triplets: the figure is the mean. Looked for is a row's second text, among those of all
+    rows, each text once."""
+    places: dict[str, int] = {}
+    right = np.array([places.setdefault(text, len(places)) for text in seconds])
+    candidates = np.stack([vectors[row][1] for row in np.unique(right, return_index=True)[1]])
+    ranks = retrieval_ranks(np.stack([one[0] for one in vectors]), candidates, right)
+    columns = {"mrr": 1 / ranks, "accuracy_at_1": ranks == 1}
+    if all(len(one) == len(TEXTS) for one in vectors):
+        columns["triplet_accuracy"] = np.array([one[0] @ one[1] > one[0] @ one[2] for one in vectors])
+    return columns
+
+
+def _fraction_of(labels: Collection[str]) -> str | None:
+    """One that is no whole number, where all are numbers."""
+    if not all(map(is_number, labels)):
+        return None
+    return next((label for label in sorted_labels(labels) if not float(label).is_integer()), None)
+
+
+def _digest(ids: np.ndarray) -> int:
+    """The same for the same tokens."""
+    return int.from_bytes(hashlib.blake2b(ids.astype(np.int64).tobytes(), digest_size=8).digest(), signed=True)
+
+
+def _rows_at(rows: Ragged, numbers: Tensor) -> Ragged:
+    parts = rows.rows()
+    return Ragged.of([parts[number] for number in numbers.tolist()])
+
+
+def _unit(vectors: np.ndarray) -> np.ndarray:
+    return vectors / np.maximum(np.linalg.norm(vectors, axis=-1, keepdims=True), 1e-12)

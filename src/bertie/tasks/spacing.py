@@ -1,0 +1,112 @@
+"""Spaces put back: a text without its spaces enters, the text with spaces leaves. No other character is ever touched.
+
+Any running text teaches it: its white space is taken away, and of each character that is left a tagger of characters
+tells whether a space follows. Lines longer than a row are read in windows that overlap.
+
+Axes: C characters that are no white space.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, ClassVar, Literal, Self
+
+import numpy as np
+from pydantic import Field
+from torch import Tensor, nn
+
+from bertie.batch import Batch
+from bertie.nn.encoder import Encoder, EncoderSpec
+from bertie.nn.heads import TransformSpec
+from bertie.objectives.objective import Vocabulary
+from bertie.objectives.report import LossReport
+from bertie.tasks.metrics.labels import scores_of_counts
+from bertie.tasks.tagging import Tagger, Tagging
+from bertie.tasks.task import Answer, Example, Task, Values, text_of
+from bertie.text.alignment import Alignment, read_line
+from bertie.text.tokenizer import Tokenizer
+
+TAGS = ("joined", "space")  # what follows a character
+FIGURES = ("precision", "recall", "f1")
+
+
+class Spacing(Task):
+    """Of a text that has some spaces these are taken away, too. The last character is followed by nothing."""
+
+    kind: Literal["spaces"] = "spaces"
+    roles: ClassVar[Mapping[str, Sequence[str]]] = {"text": ("text", "sentence", "line", "content", "paragraph")}
+    targets: ClassVar[Sequence[str]] = ()  # the text tells its own spaces
+    texts: ClassVar[Sequence[str]] = ("text",)
+    main: ClassVar[str] = "f1"
+    looks_at: ClassVar[tuple[str, ...] | None] = ("tagged",)
+    alignment: Alignment = Alignment(unit="characters", overlap=16)  # a word or two
+    dropout: float = Field(default=0.1, ge=0, lt=1)
+    transform: TransformSpec | None = None  # before the output
+
+    @property
+    def tagger(self) -> Tagging:
+        return Tagging(tags=TAGS, alignment=self.alignment, dropout=self.dropout, transform=self.transform)
+
+    def fitted(self, rows: Iterable[Values]) -> Self:
+        return self
+
+    def summary(self) -> str:
+        return "after which characters a space follows"
+
+    def build(self, encoder: EncoderSpec, vocabulary: Vocabulary) -> Tagger:
+        return self.tagger.build(encoder, vocabulary)
+
+    def read(self, values: Values, tokenizer: Tokenizer, length: int) -> Example:
+        text = text_of(values, "text")
+        characters, spaced = without_spaces(text)
+        tags = [TAGS[follows] for follows in spaced]
+        read = self.tagger.read({"words": characters, "tags": tags}, tokenizer, length)
+        return Example(read.samples, " ".join(text.split()), read.told, read.num_cut)
+
+    def written(self, values: Values) -> Sequence[str]:
+        return without_spaces(text_of(values, "text"))[0]
+
+    def misspelt(self, values: Values, change: Callable[[str], str]) -> Values:
+        """Word by word: lost spaces are what is asked for."""
+        return {**values, "text": " ".join(map(change, text_of(values, "text").split()))}
+
+    def loss(self, owned: nn.Module, encoder: Encoder, batch: Batch) -> LossReport:
+        return self.tagger.loss(owned, encoder, batch)
+
+    def log_shares(self, owned: nn.Module, encoder: Encoder, batch: Batch) -> list[Tensor]:
+        return self.tagger.log_shares(owned, encoder, batch)
+
+    def counts(self, batch: Batch) -> Mapping[str, int]:
+        return self.tagger.counts(batch)
+
+    def outputs(self, owned: nn.Module, encoder: Encoder, batch: Batch) -> list[np.ndarray]:
+        """1 where a space follows, for each character of a window."""
+        return self.tagger.outputs(owned, encoder, batch)
+
+    def answer(self, example: Example, outputs: Sequence[np.ndarray]) -> Answer:
+        follows = example.told["windows"].join(outputs)
+        spaces = [" " if space else "" for space in follows[:-1]]
+        parts = zip(example.told["words"], [*spaces, ""], strict=True)
+        return {"text": "".join(character + space for character, space in parts)}
+
+    def score(self, answers: Sequence[Answer], gold: Sequence[Any]) -> dict[str, float]:
+        sums = sum(space_counts(answer["text"], one) for answer, one in zip(answers, gold, strict=True))
+        scores = scores_of_counts(*np.asarray(sums))
+        return {name: float(scores[name]) for name in FIGURES}
+
+    def wrongness(self, answer: Answer, gold: str) -> float:
+        """How many spaces are wrong or missing."""
+        right, told, wanted = space_counts(answer["text"], gold)
+        return float(told + wanted - 2 * right)
+
+
+def without_spaces(text: str) -> tuple[list[str], np.ndarray]:
+    """The characters of a text, and [C] 1 where white space follows one before the next."""
+    line = read_line(text, "characters")
+    gaps = line.offsets[1:, 0] > line.offsets[:-1, 1]
+    return line.words, np.append(gaps, False).astype(np.int64)
+
+
+def space_counts(told: str, gold: str) -> np.ndarray:
+    """[3] spaces that are right, that were told, that are gold; the other characters are the same."""
+    (characters, found), (same, wanted) = without_spaces(told), without_spaces(gold)
+    assert characters == same
+    return np.array([(found & wanted).sum(), found.sum(), wanted.sum()])

@@ -1,0 +1,148 @@
+"""Words that are often written wrongly: a table of the user's enters, the replacements that a tokenizer does leave.
+
+One right word a line, and behind it the wrong ones: `花呗: 花被, 花珥, 花钗`, or all of them with tabs between. The
+replacements become the first steps of the tokenizer itself: they are saved with it, and `transformers` does them too.
+Longer wrong words go first. Where words are given one by one, as for tags, each is looked at alone.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from tokenizers import Regex, normalizers
+
+from bertie.errors import InputError
+from bertie.text.ideographs import IDEOGRAPHS
+from bertie.text.lines import Lines, open_bytes, refuse
+
+MARK = "(?#confusable)"  # a comment in the pattern, which tells these steps from a tokenizer's own
+COMMENT = "#"
+_BETWEEN = re.compile(r"[:：\t]")
+_BETWEEN_WRONG = re.compile(r"[,，、;；\t]")
+# Words of letters are whole words: `form` does not stand in "inform". Ideographs have no such ends.
+_LETTER = rf"[^\W{IDEOGRAPHS}]"
+
+
+class Step(NamedTuple):
+    """One replacement. The pattern means the same here and in `tokenizers`."""
+
+    pattern: str
+    right: str
+
+
+@dataclass(frozen=True)
+class ConfusableWords:
+    """The replacements in their order."""
+
+    steps: tuple[Step, ...] = ()
+
+    @classmethod
+    def of(cls, rights: Mapping[str, str]) -> "ConfusableWords":
+        """From each wrong word to the right one."""
+        ordered = sorted(rights.items(), key=lambda pair: (-len(pair[0]), pair[1], pair[0]))
+        grouped = groupby(ordered, key=lambda pair: (len(pair[0]), pair[1]))
+        return cls(tuple(Step(_pattern(wrong for wrong, _ in pairs), right) for (_, right), pairs in grouped))
+
+    @classmethod
+    def read(cls, file: Path) -> "ConfusableWords":
+        rights: dict[str, str] = {}
+        with open_bytes(file) as stream:
+            lines = Lines(stream, str(file))
+            for line in lines:
+                if not line.strip() or line.lstrip().startswith(COMMENT):
+                    continue
+                for wrong, right in _pairs(line, lines):
+                    if rights.setdefault(wrong, right) != right:
+                        what = f"{wrong!r} stands for {right!r} here and for {rights[wrong]!r} above"
+                        refuse(lines.name, what, lines.number, "keep one of them")
+        if not rights:
+            raise InputError("the table has no words", where=str(file), hint="write lines like 花呗: 花被, 花钗")
+        table = cls.of(rights)
+        for right in dict.fromkeys(rights.values()):
+            if (changed := table.applied(right)[0]) != right:
+                what = f"the right word {right!r} would itself be replaced, by {changed!r}"
+                raise InputError(what, where=str(file), hint="no right word may hold a wrong one")
+        return table
+
+    @classmethod
+    def within(cls, normalizer: Mapping[str, Any] | None) -> "ConfusableWords":
+        """Those of a tokenizer, from that part of its tokenizer.json."""
+        return cls(tuple(step for step in _steps(normalizer or {}) if step.pattern.startswith(MARK)))
+
+    def before(self, normalizer: normalizers.Normalizer | None) -> normalizers.Normalizer:
+        """A tokenizer's own steps, with the replacements before them."""
+        first = [normalizers.Replace(Regex(step.pattern), step.right) for step in self.steps]
+        return normalizers.Sequence([*first, *([] if normalizer is None else [normalizer])])
+
+    def applied(self, text: str) -> tuple[str, int]:
+        """The text as the tokenizer reads it, and how many words were replaced."""
+        total = 0
+        for pattern, right in self.steps:
+            text, count = re.subn(pattern, right.replace("\\", r"\\"), text)
+            total += count
+        return text, total
+
+    def spans(self, text: str) -> list[tuple[int, int]]:
+        """The characters of the text, as it is written, that are replaced."""
+        places, found = [(place, place + 1) for place in range(len(text))], set[tuple[int, int]]()
+        for pattern, right in self.steps:
+            for match in reversed(list(re.finditer(pattern, text))):
+                start, end = match.span()
+                whole = places[start][0], places[end - 1][1]
+                text, places[start:end] = text[:start] + right + text[end:], [whole] * len(right)
+                found.add(whole)
+        return sorted(found)
+
+    def widened(self, text: str, offsets: np.ndarray) -> np.ndarray:
+        """[n, 2] offsets of tokens, where those of a replaced word are the whole wrong word: `tokenizers` tells its
+        last character alone."""
+        offsets = offsets.copy()
+        for start, end in self.spans(text):
+            inside = (offsets[:, 0] < end) & (offsets[:, 1] > start)
+            offsets[inside, 0] = np.minimum(offsets[inside, 0], start)
+            offsets[inside, 1] = np.maximum(offsets[inside, 1], end)
+        return offsets
+
+    def count(self, value: Any) -> int:
+        """How many words of a text, or of a list of texts, are replaced."""
+        if isinstance(value, str):
+            return self.applied(value)[1]
+        if isinstance(value, Mapping):
+            value = list(value.values())
+        return sum(map(self.count, value)) if isinstance(value, list | tuple) else 0
+
+
+def _pairs(line: str, lines: Lines) -> Iterator[tuple[str, str]]:
+    """Each wrong word of a line, and the right one."""
+    right, *others = _BETWEEN.split(line.strip("\r\n"), maxsplit=1)
+    right = right.strip()
+    wrong = [word.strip() for word in _BETWEEN_WRONG.split(others[0] if others else "") if word.strip()]
+    if not right or not wrong:
+        what = "the line does not say which words stand for which"
+        refuse(lines.name, what, lines.number, "write the right word, a colon and the wrong ones: 花呗: 花被, 花钗")
+    for word in wrong:
+        if word == right:
+            refuse(lines.name, f"{word!r} is right and wrong at once", lines.number, "leave it out on one side")
+        yield word, right
+
+
+def _pattern(words: Iterator[str]) -> str:
+    return MARK + "|".join(map(_whole, words))
+
+
+def _whole(word: str) -> str:
+    before = f"(?<!{_LETTER})" if re.match(_LETTER, word) else ""
+    after = f"(?!{_LETTER})" if re.match(_LETTER, word[-1]) else ""
+    return before + re.escape(word) + after
+
+
+def _steps(normalizer: Mapping[str, Any]) -> Iterator[Step]:
+    """All that replace by a pattern, in their order; steps may be within steps."""
+    for inner in normalizer.get("normalizers", []):
+        yield from _steps(inner)
+    if normalizer.get("type") == "Replace" and "Regex" in normalizer["pattern"]:
+        yield Step(normalizer["pattern"]["Regex"], normalizer["content"])

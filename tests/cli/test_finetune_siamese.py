@@ -1,0 +1,135 @@
+"""`bertie finetune similarity --siamese`: rows of every kind in, a folder of vectors out."""
+
+import json
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import bertie
+from bertie.models.model import Model
+from bertie.models.pretrained import Pretrained
+from bertie.models.recipe import Size
+from bertie.models.recipes import bert
+from bertie.text.tokenizer import load_tokenizer
+
+Run = Callable[..., subprocess.CompletedProcess[str]]
+ANIMALS, THINGS = ["cat", "dog", "horse", "cow"], ["film", "book", "song", "play"]
+QUICK = ("--epochs", 12, "--batch", 8, "--lr", 3e-3, "--length", 16)
+
+
+@pytest.fixture(scope="module")
+def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("base")
+    pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "the", *ANIMALS, *THINGS]
+    (folder / "vocab.txt").write_text("".join(f"{piece}\n" for piece in pieces))
+    tokenizer = load_tokenizer(folder)
+    assert tokenizer is not None
+    recipe = bert(Size(depth=2, width=32, num_heads=2), tokenizer.size).changed({"encoder.initial_std": 0.1})
+    Pretrained(Model.new(recipe), tokenizer).save(folder / "model")
+    return folder / "model"
+
+
+def pairs() -> list[dict[str, Any]]:
+    """Alike are animals among themselves, and things."""
+    rows = []
+    for number in range(24):
+        first, second = (ANIMALS, THINGS)[number % 2], (ANIMALS, THINGS)[number % 3 % 2]
+        alike = first is second
+        rows.append({"text": f"a {first[number % 4]}", "other": f"the {second[number % 3]}", "score": 4 * alike + 0.5})
+    return rows
+
+
+def write(path: Path, rows: list[dict[str, Any]]) -> Path:
+    path.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    return path
+
+
+def without(rows: list[dict[str, Any]], *names: str) -> list[dict[str, Any]]:
+    return [{name: value for name, value in row.items() if name not in names} for row in rows]
+
+
+def test_scored_pairs_from_file_to_vectors(base: Path, run_bertie: Run, tmp_path: Path) -> None:
+    rows, out = write(tmp_path / "rows.jsonl", pairs()), tmp_path / "run"
+    words = ("--base", base, "--train", rows, "--dev", rows, *QUICK, "--sizes", "16, 8", "--out", out)
+    done = run_bertie("finetune", "similarity", "--siamese", *words)
+    assert done.returncode == 0, done.stderr
+    assert "cosine: the cosine of two texts is to be their score; scores from 0.5 to 4.5" in done.stderr
+    assert "spearman" in done.stdout
+    figures = json.loads(run_bertie("evaluate", out, "--data", rows, "--json").stdout)
+    assert figures["spearman"] > 0.8 and set(figures) == {"spearman", "pearson", "spearman_16", "spearman_8"}
+    alike = json.loads(run_bertie("predict", out, "a cat", "the cat").stdout)["cosine"]
+    assert alike > json.loads(run_bertie("predict", out, "a play", "the cat").stdout)["cosine"]
+    vector = json.loads(run_bertie("predict", out, "a cat").stdout)["vector"]
+    model = bertie.load(out)
+    np.testing.assert_allclose(model.encode("a cat"), vector, atol=1e-6)
+    assert (out / "model" / "modules.json").exists() and not model.makes_raw_vectors
+    (tmp_path / "texts.txt").write_text("a cat\nthe film\n")
+    done = run_bertie("embed", out, tmp_path / "texts.txt", "--out", tmp_path / "v.npy", "--size", 8)
+    assert done.returncode == 0 and "never learned" not in done.stderr
+    assert np.load(tmp_path / "v.npy").shape == (2, 8)
+
+
+@pytest.mark.parametrize(
+    ("rows", "flags", "told"),
+    [
+        (without(pairs(), "score"), (), "ranking: "),
+        ([{**row, "negative": "the film"} for row in without(pairs(), "score")], ("--loss", "triplet"), "triplet: "),
+        (pairs(), ("--loss", "cosent"), "cosent: "),
+        ([{**row, "score": None, "label": "ny"[row["score"] > 1]} for row in pairs()], (), "2 labels: n, y"),
+    ],
+)
+def test_other_kinds_of_rows(
+    base: Path, run_bertie: Run, tmp_path: Path, rows: Any, flags: tuple[str, ...], told: str
+) -> None:
+    kept = write(
+        tmp_path / "rows.jsonl", [{key: cell for key, cell in row.items() if cell is not None} for row in rows]
+    )
+    scored = write(tmp_path / "dev.jsonl", pairs())
+    words = ("--base", base, "--train", kept, "--dev", scored, "--epochs", 1, "--batch", 8, "--out", tmp_path / "run")
+    done = run_bertie("finetune", "similarity", "--siamese", *flags, *words)
+    assert done.returncode == 0, done.stderr
+    assert told in done.stderr and "spearman" in done.stdout
+    figures = json.loads(run_bertie("evaluate", tmp_path / "run", "--data", kept, "--json").stdout)
+    assert figures and all(np.isfinite(list(figures.values())))
+
+
+def test_plain_lines_are_enough(base: Path, run_bertie: Run, tmp_path: Path) -> None:
+    (tmp_path / "texts.txt").write_text("".join(f"a {word} the {other}\n" for word in ANIMALS for other in THINGS))
+    dev = write(tmp_path / "dev.jsonl", pairs())
+    words = ("--base", base, "--train", tmp_path / "texts.txt", "--epochs", 1, "--batch", 8)
+    done = run_bertie("finetune", "similarity", "--siamese", *words, "--dev", dev, "--out", tmp_path / "run")
+    assert done.returncode == 0, done.stderr
+    assert "simcse: a text is to be the nearest to itself" in done.stderr and "spearman" in done.stdout
+    done = run_bertie("evaluate", tmp_path / "run", "--data", tmp_path / "texts.txt")
+    assert done.returncode == 2 and "single texts say nothing of how good vectors are" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("similarity", "--loss", "cosine"), "--loss says nothing without --siamese"),
+        (("classify", "--siamese"), "--siamese belongs to the task similarity alone"),
+        (("similarity", "--siamese", "--loss", "cosin"), "did you mean 'cosine'?"),
+        (("similarity", "--siamese", "--sizes", "a"), "like --sizes 256,128,64"),
+        (("similarity", "--siamese", "--sizes", "64"), "vectors have 32 numbers, not 64"),
+        (("similarity", "--siamese", "--loss", "triplet"), "no row has a negative"),
+    ],
+)
+def test_mistakes_are_one_sentence(
+    base: Path, run_bertie: Run, tmp_path: Path, words: tuple[str, ...], told: str
+) -> None:
+    rows = write(tmp_path / "rows.jsonl", pairs())
+    done = run_bertie("finetune", *words, "--base", base, "--train", rows, "--out", tmp_path / "run")
+    assert done.returncode == 2 and told in done.stderr
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_label_may_be_named_a_score(base: Path, run_bertie: Run, tmp_path: Path) -> None:
+    rows = write(tmp_path / "rows.jsonl", [{**row, "label": row["score"], "score": None} for row in pairs()])
+    words = ("--base", base, "--train", rows, "--column", "score=label", "--epochs", 1, "--out", tmp_path / "run")
+    done = run_bertie("finetune", "similarity", "--siamese", *words)
+    assert done.returncode == 0 and "scores from 0.5 to 4.5" in done.stderr, done.stderr

@@ -1,0 +1,163 @@
+"""Misspelt texts on the command line: noise, words that are put right, spaces that are put back."""
+
+import json
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import bertie
+from bertie.cli.beginning_request import texts_of
+from bertie.cli.noise_request import num_replaced
+from bertie.data.rows import open_rows
+from bertie.models.model import Model
+from bertie.models.pretrained import Pretrained
+from bertie.models.recipe import Size
+from bertie.models.recipes import bert
+from bertie.tasks.classification import Pair
+from bertie.tasks.spacing import Spacing
+from bertie.tasks.tagging import Tagging
+from bertie.text.confusable_words import ConfusableWords
+from bertie.text.vocabulary import wordpiece_tokenizer
+from bertie.train.task_data import Labelled
+
+Call = Callable[..., subprocess.CompletedProcess[str]]
+LETTERS = "abcdefghijklmnopqrstuvwxyz"
+PIECES = [
+    "[PAD]",
+    "[UNK]",
+    "[CLS]",
+    "[SEP]",
+    "[MASK]",
+    "good",
+    "bad",
+    "film",
+    *LETTERS,
+    *(f"##{one}" for one in LETTERS),
+]
+QUICK = ("--epochs", 4, "--batch", 8, "--lr", 3e-3, "--length", 24, "--precision", "float32")
+
+
+@pytest.fixture(scope="module")
+def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("base") / "model"
+    tokenizer = wordpiece_tokenizer(PIECES)
+    recipe = bert(Size(depth=1, width=32, num_heads=2), tokenizer.size).changed({"encoder.initial_std": 0.1})
+    Pretrained(Model.new(recipe), tokenizer).save(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def rows(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("rows") / "train.tsv"
+    path.write_text("sentence\tlabel\n" + "a good film\tpos\na bad film\tneg\n" * 12)
+    return path
+
+
+def test_a_model_is_trained_with_noise_and_measured_under_it(
+    base: Path, rows: Path, run_bertie: Call, tmp_path: Path
+) -> None:
+    out, words = tmp_path / "task", ("classify", "--base", base, "--train", rows, *QUICK)
+    done = run_bertie("finetune", *words, "--noise", 0.5, "--out", out)
+    assert done.returncode == 0, done.stderr
+    assert json.loads((out / "options.json").read_text())["options"]["noise"]["rate"] == 0.5
+    assert run_bertie("finetune", *words, "--out", out).returncode == 2, "without noise it is another run"
+    given = ("evaluate", out, "--data", rows, "--noise", "0,0.5,1")
+    done = run_bertie(*given, "--json")
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    assert [point["rate"] for point in told["noise"]] == [0.0, 0.5, 1.0]
+    assert told["noise"][0]["accuracy"] == told["accuracy"] and told["noise"][2]["misspelt"] == 1.0
+    done = run_bertie(*given, "--report", tmp_path / "report.html", "--png", tmp_path / "curve.png")
+    assert done.returncode == 0, done.stderr
+    assert "accuracy of misspelt texts" in done.stdout and "% of words" in done.stdout
+    assert "Misspelt texts" in (tmp_path / "report.html").read_text()
+    assert (tmp_path / "curve.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_words_are_put_right_wherever_the_model_goes(base: Path, rows: Path, run_bertie: Call, tmp_path: Path) -> None:
+    (tmp_path / "words.txt").write_text("good: goood, gud\nbad: baad\n")
+    (tmp_path / "test.tsv").write_text("sentence\tlabel\na gud film\tpos\na baad film\tneg\nfilm gudgud\tpos\n")
+    out = tmp_path / "task"
+    given = ("--base", base, "--train", rows, "--normalise", tmp_path / "words.txt", *QUICK)
+    done = run_bertie("finetune", "classify", *given, "--out", out)
+    assert done.returncode == 0 and "0 words are put right" in done.stderr, done.stderr
+    done = run_bertie("evaluate", out, "--data", tmp_path / "test.tsv", "--json")
+    assert done.returncode == 0 and "test.tsv: 2 words are put right" in done.stderr, done.stderr
+    right, wrong = (run_bertie("predict", out, text) for text in ("a good film", "a gud film"))
+    assert json.loads(right.stdout) == json.loads(wrong.stdout)
+    assert "1 words are put right" in wrong.stderr and "put right" not in right.stderr
+    done = run_bertie("predict", out, "--input", tmp_path / "test.tsv", "--output", tmp_path / "answers.jsonl")
+    assert done.returncode == 0 and "2 words are put right" in done.stderr
+    tokenizer = bertie.load(out).tokenizer
+    assert tokenizer is not None
+    assert tokenizer.encode("gud").ids.tolist() == tokenizer.encode("good").ids.tolist()
+
+
+def test_spaces_are_learned_from_plain_text(run_bertie: Call, tmp_path: Path) -> None:
+    (tmp_path / "text.txt").write_text("the cat sat\na dog sat on the mat\n\n" * 8)
+    out = tmp_path / "spaces"
+    given = ("--recipe", "bilstm", "--size", "tiny", "--train", tmp_path / "text.txt", "--dev", tmp_path / "text.txt")
+    learning = ("--epochs", 5, "--batch", 8, "--lr", 1e-2, "--precision", "float32")
+    done = run_bertie("finetune", "spaces", *given, *learning, "--out", out)
+    assert done.returncode == 0, done.stderr
+    done = run_bertie("predict", out, "thecatsatonthemat")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout) == {"text": "the cat sat on the mat"}
+    done = run_bertie("evaluate", out, "--data", tmp_path / "text.txt", "--json")
+    assert json.loads(done.stdout)["f1"] == 1.0
+    assert run_bertie("evaluate", out, "--data", tmp_path / "text.txt").returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("classify",), "what to begin with is not said"),
+        (("classify", "--base", "x", "--recipe", "bert"), "two beginnings"),
+        (("classify", "--base", "x", "--vocab", "y"), "--vocab says nothing with --base"),
+        (("classify", "--recipe", "bert"), "a new model needs a vocabulary"),
+        (("classify", "--recipe", "bort", "--vocab", "."), "did you mean 'bert'?"),
+        (("classify", "--base", "BASE", "--confusable", "x"), "--confusable says nothing without --noise"),
+        (("classify", "--base", "BASE", "--normalise", "no-such-file"), "there is no such file"),
+        (("spaces", "--recipe", "bilstm", "--normalise", "x"), "--normalise puts whole words right, and spaces reads"),
+    ],
+)
+def test_what_is_wrong_is_said_in_one_sentence(
+    base: Path, rows: Path, run_bertie: Call, tmp_path: Path, words: tuple[str, ...], told: str
+) -> None:
+    given = [str(base) if word == "BASE" else str(base) if word == "." else word for word in words]
+    done = run_bertie("finetune", *given, "--train", rows, "--out", tmp_path / "task")
+    assert done.returncode == 2 and told in done.stderr, done.stderr
+    assert not (tmp_path / "task").exists()
+
+
+def test_answers_cannot_be_misspelt(base: Path, run_bertie: Call, tmp_path: Path) -> None:
+    row = {"question": "who?", "context": "bob sat", "answers": [{"text": "bob", "answer_start": 0}]}
+    (tmp_path / "rows.jsonl").write_text(f"{json.dumps(row)}\n" * 4)
+    given = ("--base", base, "--train", tmp_path / "rows.jsonl", "--noise", 0.3, "--length", 24)
+    done = run_bertie("finetune", "answer", *given, "--out", tmp_path / "task")
+    assert done.returncode == 2 and "rows of the task answer cannot be misspelt" in done.stderr
+    assert not (tmp_path / "task").exists()
+
+
+@pytest.mark.parametrize("noise", ["0,x", "0.1,1.5", ""])
+def test_rates_that_are_none_are_refused(noise: str, base: Path, rows: Path, run_bertie: Call) -> None:
+    done = run_bertie("evaluate", base, "--data", rows, "--noise", noise)
+    assert done.returncode == 2 and "is no list of shares" in done.stderr
+
+
+def test_words_are_counted_as_they_are_read(base: Path) -> None:
+    tokenizer = wordpiece_tokenizer(PIECES).correcting(ConfusableWords.of({"gud": "good", "a film": "film"}))
+    values = {"text": "gud a film", "other": "gud", "label": "gud"}
+    assert num_replaced(tokenizer, Pair(), values) == 3
+    assert num_replaced(tokenizer, Tagging(), {"words": "gud a film", "tags": ["gud", "x", "y"]}) == 1
+    assert num_replaced(tokenizer, Spacing(), {"text": "gud"}) == 0, "it is read character by character"
+    model = bertie.load(base)
+    model.tokenizer = tokenizer
+    assert model.encode_report(["gud film", "good", "a gud a film"]).num_replaced == 3
+
+
+def test_characters_are_those_of_the_rows_that_can_be_read(tmp_path: Path) -> None:
+    (tmp_path / "rows.jsonl").write_text('{"text": "a b"}\n{"text": \n{"text": "c"}\n')
+    assert list(texts_of(Labelled(open_rows([tmp_path / "rows.jsonl"]), {"text": "text"}))) == ["a b", "c"]

@@ -1,0 +1,84 @@
+"""`bertie quickstart` on a few texts: as its user sees it. What its parts do is tested beside them."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from subprocess import CompletedProcess
+
+import pytest
+
+from bertie.models.model import Model
+from bertie.models.pretrained import Pretrained
+from bertie.models.recipe import SIZES
+from bertie.models.recipes import bert
+
+Run = Callable[..., CompletedProcess[str]]
+
+ANIMALS = "The {} number {} sleeps in the barn. It eats grass in the morning, and it is old."
+ENGINES = "The engine {1} of the {0} burns oil. It turns a wheel at night, and it is loud."
+SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> list[Path]:
+    made = [tmp_path / "animals.txt", tmp_path / "engines.txt"]
+    for file, sentence, names in zip(
+        made, (ANIMALS, ENGINES), (("cow", "horse", "goat"), ("ship", "car", "mill")), strict=True
+    ):
+        file.write_text("\n\n".join(sentence.format(name, number) for name in names for number in range(40)))
+    return made
+
+
+def test_a_first_stage_alone(files: list[Path], tmp_path: Path, run_bertie: Run) -> None:
+    out = tmp_path / "out"
+    done = run_bertie("quickstart", "--text", files[0], "--until", "gather", "--out", out)
+    assert done.returncode == 0, done.stderr
+    assert "120 texts" in done.stderr
+    assert "$ bertie quickstart --until gather" in done.stderr
+    assert len((out / "entries.jsonl").read_text().splitlines()) == 120
+    again = run_bertie("quickstart", "--until", "gather", "--out", out)
+    assert again.returncode == 0, "what is not said again is as it was"
+    assert "done before" in again.stderr
+
+
+def test_mistakes_are_one_sentence(files: list[Path], tmp_path: Path, run_bertie: Run) -> None:
+    wrong = run_bertie("quickstart", "--until", "gathre", "--out", tmp_path / "out")
+    assert wrong.returncode == 2
+    assert "did you mean 'gather'" in wrong.stderr
+    english = run_bertie("quickstart", "--lang", "zh", "--out", tmp_path / "out")
+    assert english.returncode == 2
+    assert "give your own texts" in english.stderr
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.slow
+def test_real_weights_are_taught_and_answer(files: list[Path], tmp_path: Path, run_bertie: Run) -> None:
+    words = sorted(
+        {word for file in files for word in file.read_text().lower().replace(".", " ").replace(",", " ").split()}
+    )
+    base, out = tmp_path / "base", tmp_path / "out"
+    vocabulary = [*SPECIAL, *words, ".", ",", ":"]
+    Pretrained(Model.new(bert(SIZES["tiny"], vocab_size=len(vocabulary)))).save(base)
+    (base / "vocab.txt").write_text("\n".join(vocabulary) + "\n")
+    texts = ("--text", files[0], "--text", files[1])
+    done = run_bertie("quickstart", *texts, "--base", base, "--minutes", "0.2", "--out", out)
+    assert done.returncode == 0, done.stderr
+    assert "What was learned" in done.stdout
+    assert "which of 2 is a text from?" in done.stdout
+    assert "Try next" in (out / "results.html").read_text()
+    assert set(json.loads((out / "times.json").read_text())) == {"gather", "classify", "encode", "embed"}
+    asked = run_bertie("quickstart", "--out", out, "--ask", "which goat is old?")
+    assert asked.returncode == 0, asked.stderr
+    assert "by meaning" in asked.stdout
+    assert "animals.txt" in asked.stdout
+    assert "What was learned" not in asked.stdout
+
+
+@pytest.mark.slow
+def test_from_nothing_to_answers(files: list[Path], tmp_path: Path, run_bertie: Run) -> None:
+    out = tmp_path / "out"
+    done = run_bertie("quickstart", "--text", files[0], "--minutes", "0.05", "--out", out, "--ask", "a goat")
+    assert done.returncode == 0, done.stderr
+    assert "It is left out" in done.stderr, "one file has nothing to tell apart"
+    assert (out / "pretraining/model/model.safetensors").exists()
+    assert "a goat" in done.stdout

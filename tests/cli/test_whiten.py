@@ -1,0 +1,56 @@
+"""`bertie whiten`: a folder and texts in, a folder out, and a word on what was done."""
+
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import bertie
+from bertie.models.model import Model
+from bertie.models.pretrained import Pretrained
+from bertie.models.recipe import Size
+from bertie.models.recipes import bert
+from bertie.text.tokenizer import load_tokenizer
+
+Run = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture
+def base(tmp_path: Path) -> Path:
+    words = [f"w{number}" for number in range(40)]
+    (tmp_path / "vocab.txt").write_text("".join(f"{piece}\n" for piece in ("[PAD]", "[UNK]", "[CLS]", "[SEP]", *words)))
+    tokenizer = load_tokenizer(tmp_path)
+    assert tokenizer is not None
+    recipe = bert(Size(depth=2, width=16, num_heads=2), tokenizer.size).changed({"encoder.initial_std": 0.2})
+    Pretrained(Model.new(recipe), tokenizer).save(tmp_path / "model")
+    return tmp_path / "model"
+
+
+def test_from_texts_to_a_folder(base: Path, run_bertie: Run, tmp_path: Path) -> None:
+    texts = [" ".join(f"w{(number * step) % 40}" for step in range(1, 5)) for number in range(60)]
+    (tmp_path / "texts.txt").write_text("\n\n".join(texts) + "\n" + "w1 " * 600 + "\n")
+    done = run_bertie("whiten", base, "--data", tmp_path / "texts.txt", "--out", tmp_path / "white", "--size", 6)
+    assert done.returncode == 0, done.stderr
+    assert "vectors of 6 numbers, whitened by 61 texts" in done.stdout
+    assert "1 of 61 texts were too long" in done.stderr and "59 empty texts are left out" in done.stderr
+    found = bertie.load(tmp_path / "white")
+    vectors = found.encode(texts)
+    assert not found.makes_raw_vectors and vectors.shape == (60, 6)
+    cosines = (vectors @ vectors.T)[np.triu_indices(60, 1)]
+    plain = bertie.load(base).encode(texts, normalize=True)
+    assert cosines.mean() < 0.2 < (plain @ plain.T)[np.triu_indices(60, 1)].mean()
+
+
+def test_the_model_itself_is_not_overwritten(base: Path, run_bertie: Run, tmp_path: Path) -> None:
+    (tmp_path / "texts.txt").write_text("w1\n")
+    done = run_bertie("whiten", base, "--data", tmp_path / "texts.txt", "--out", base)
+    assert done.returncode == 2 and "name another folder" in done.stderr
+
+
+def test_too_few_texts_are_one_sentence(base: Path, run_bertie: Run, tmp_path: Path) -> None:
+    (tmp_path / "texts.txt").write_text("w1\nw2\nw3\n")
+    done = run_bertie("whiten", base, "--data", tmp_path / "texts.txt", "--out", tmp_path / "white")
+    assert done.returncode == 2 and "3 texts tell of 2 directions, 16 were asked for" in done.stderr
+    assert not (tmp_path / "white").exists()

@@ -1,0 +1,73 @@
+from collections.abc import Callable
+from io import StringIO
+from pathlib import Path
+
+from rich.console import Console
+
+from bertie.quickstart.entry import Entry
+from bertie.quickstart.finding import Found, Outcome
+from bertie.quickstart.plan import Place, Plan
+from bertie.quickstart.questions import Question
+from bertie.quickstart.results import Classified, Results
+from bertie.quickstart.results_page import answer_table, next_commands, question_table, results_page, score_table
+
+Make = Callable[..., Entry]
+
+
+def found_by(made: Make, *names: str) -> list[Found]:
+    return [Found(made(name, f"What {name} does <b>"), 0.5) for name in names]
+
+
+def a_result(made: Make) -> Results:
+    asked = {"copy a folder": "shutil", "read json": "json", "write [logs]": "logging"}
+    folder, json, logs = (Question(question, (accepted,)) for question, accepted in asked.items())
+    outcomes = [
+        Outcome(folder, found_by(made, "os.walk", "shutil.copytree"), found_by(made, "a.b"), []),
+        Outcome(json, found_by(made, "csv.reader"), found_by(made, "json.load"), []),
+        Outcome(logs, found_by(made, "csv.writer"), [], found_by(made, "logging.log")),
+    ]
+    seconds = {"gather": 30.0, "pretrain": 210.0}
+    return Results({"texts": "5"}, Classified(0.81, None, 12, 300), (0.5, 0.25), 1000, outcomes, seconds)
+
+
+def printed(table: object) -> str:
+    console = Console(width=200, file=StringIO())
+    console.print(table)
+    return console.file.getvalue()  # type: ignore[attr-defined]
+
+
+def test_places_are_counted_beside_bm25_whatever_they_say(made: Make) -> None:
+    results = a_result(made)
+    assert results.num_found == (1, 1, 1)
+    assert results.num_found_alone == 1
+    text = printed(question_table(results))
+    assert "for 1 of 3 questions by meaning, 1 by words" in " ".join(text.split())
+    assert "write [logs]" in text
+    row = next(line for line in text.splitlines() if "copy a folder" in line)
+    assert [cell.strip() for cell in row.strip("│").split("│")] == [
+        *("copy a folder", "2", "–", "–", "os.walk"),
+    ]
+    scores = printed(score_table(results))
+    assert "81.0%" in scores
+    assert "scikit-learn is not installed" in scores
+    assert "50.0%" in scores
+    assert "25.0%" in scores
+
+
+def test_the_page_has_all_of_it(made: Make, tmp_path: Path) -> None:
+    place = Place(tmp_path)
+    text = results_page(a_result(made), place, Plan())
+    assert "<td>copy a folder</td><td>shutil</td><td>2</td>" in text
+    assert "4.0" in text
+    for command in next_commands(place, Plan()):
+        assert command.split('"')[0] in text
+    own = Results({}, None, (0.5, 0.5), 10, [], {})
+    assert "Which module" not in results_page(own, place, Plan(texts=("a.txt",)))
+
+
+def test_answers_stand_beside_each_other(made: Make) -> None:
+    text = printed(answer_table("how [so]?", found_by(made, "a.b", "c.d"), found_by(made, "e.f"), 120))
+    assert "how [so]?" in text
+    first = next(line for line in text.splitlines() if "a.b" in line and "e.f" in line)
+    assert first.split("│")[1].strip() == "1"
+    assert "What c.d does <b>" in text

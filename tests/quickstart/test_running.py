@@ -1,0 +1,144 @@
+"""Stages one after another, with commands that only leave what they would leave."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+
+from bertie.quickstart import pace
+from bertie.quickstart import stages as stages_file
+from bertie.quickstart.learning_rows import read_rows
+from bertie.quickstart.pace import Pace
+from bertie.quickstart.plan import Place, Plan
+from bertie.quickstart.running import read_times, run_stages
+from bertie.quickstart.stages import STAGES
+
+TEXTS_PER_SECOND = 5.0
+PARAGRAPH = "Here is text {number} of {name}. It has a second sentence, and it is long enough.\n\n"
+
+
+def started(folder: Path, **wishes: object) -> tuple[Place, Plan]:
+    return Place(folder), Place(folder).begin(wishes)
+
+
+class KilledError(Exception):
+    """The machine failed."""
+
+
+@pytest.fixture
+def texts(tmp_path: Path) -> tuple[str, ...]:
+    for name in ("one.txt", "two.txt"):
+        (tmp_path / name).write_text("".join(PARAGRAPH.format(number=number, name=name) for number in range(60)))
+    return str(tmp_path / "one.txt"), str(tmp_path / "two.txt")
+
+
+@pytest.fixture(autouse=True)
+def no_measuring(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pace, "LEAST", 1)
+    monkeypatch.setattr(stages_file, "read_pace", lambda *about: Pace(TEXTS_PER_SECOND))
+
+
+@pytest.fixture
+def commands() -> list[list[str]]:
+    return []
+
+
+@pytest.fixture
+def run(commands: list[list[str]]) -> Callable[[Sequence[str]], None]:
+    def leave(words: Sequence[str]) -> None:
+        commands.append(list(words))
+        out = Path(words[words.index("--out") + 1])
+        if words[0] == "embed":
+            out.write_text("")
+            return
+        out.mkdir(exist_ok=True)
+        for name in ("summary.json", "manifest.json"):
+            (out / name).write_text("{}")
+
+    return leave
+
+
+def verbs(commands: list[list[str]]) -> list[str]:
+    return [" ".join(words[:2]) if words[0] in ("vocab", "corpus", "finetune") else words[0] for words in commands]
+
+
+ALL = ["vocab train", "corpus build", "pretrain", "finetune classify", "finetune similarity", "embed"]
+
+
+def test_every_stage_is_told_with_its_command_and_done_once(
+    tmp_path: Path, texts: tuple[str, ...], run: Callable[[Sequence[str]], None], commands: list[list[str]]
+) -> None:
+    (place, plan), said = started(tmp_path / "out", texts=texts), list[str]()
+    run_stages(place, plan, run, said.append)
+    assert verbs(commands) == ALL
+    told = "\n".join(said)
+    assert all(f"$ bertie {' '.join(words)}" in told for words in commands)
+    assert "$ bertie quickstart --until gather" in told
+    assert set(read_times(place)) == set(STAGES)
+    commands.clear()
+    said.clear()
+    run_stages(place, plan, run, said.append)
+    assert commands == []
+    assert "\n".join(said).count("It was done before.") == len(STAGES)
+
+
+@pytest.mark.parametrize("failing", ALL)
+def test_killed_in_any_command_it_goes_on_there_with_the_same_words(
+    failing: str,
+    tmp_path: Path,
+    texts: tuple[str, ...],
+    run: Callable[[Sequence[str]], None],
+    commands: list[list[str]],
+) -> None:
+    (place, plan), killed = started(tmp_path / "out", texts=texts), list[list[str]]()
+
+    def fail(words: Sequence[str]) -> None:
+        if verbs([list(words)]) == [failing]:
+            killed.append(list(words))
+            raise KilledError
+        run(words)
+
+    with pytest.raises(KilledError):
+        run_stages(place, plan, fail, lambda told: None)
+    before = verbs(commands)
+    run_stages(place, plan, run, lambda told: None)
+    assert verbs(commands) == ALL
+    assert commands[len(before)] == killed[0], "else the command would not go on with what it had begun"
+
+
+def test_real_weights_need_no_vocabulary_and_no_pretraining(
+    tmp_path: Path, texts: tuple[str, ...], run: Callable[[Sequence[str]], None], commands: list[list[str]]
+) -> None:
+    run_stages(*started(tmp_path / "out", texts=texts, base="my-model"), run, lambda told: None)
+    assert verbs(commands) == ["finetune classify", "finetune similarity", "embed"]
+    assert commands[0][commands[0].index("--base") + 1] == "my-model"
+
+
+def test_one_file_has_no_classifier(
+    tmp_path: Path, texts: tuple[str, ...], run: Callable[[Sequence[str]], None], commands: list[list[str]]
+) -> None:
+    said: list[str] = []
+    run_stages(*started(tmp_path / "out", texts=texts[:1]), run, said.append)
+    assert "finetune classify" not in verbs(commands)
+    assert any("nothing to tell apart" in told for told in said)
+
+
+def test_it_ends_after_the_stage_that_was_named(
+    tmp_path: Path, texts: tuple[str, ...], run: Callable[[Sequence[str]], None], commands: list[list[str]]
+) -> None:
+    run_stages(*started(tmp_path / "out", texts=texts), run, lambda told: None, until="corpus")
+    assert verbs(commands) == ["vocab train", "corpus build"]
+
+
+def test_rows_are_as_many_as_there_is_time_for(
+    tmp_path: Path, texts: tuple[str, ...], run: Callable[[Sequence[str]], None], commands: list[list[str]]
+) -> None:
+    short, plan = started(tmp_path / "short", texts=texts, minutes=1.0)
+    said: list[str] = []
+    run_stages(short, plan, run, said.append)
+    assert len(read_rows(short.rows("pairs", "train"))) == round(60 * TEXTS_PER_SECOND * stages_file.ENCODER) // 2
+    assert any("as many as there is time for" in told for told in said)
+    commands.clear()
+    run_stages(*started(tmp_path / "long", texts=texts, minutes=1000), run, lambda told: None)
+    similarity = next(words for words in commands if "--siamese" in words)
+    assert float(similarity[similarity.index("--epochs") + 1]) == stages_file.MOST_EPOCHS

@@ -1,0 +1,115 @@
+"""Runs that learn adapters: what changes, what is written, and how they go on."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+import bertie
+from bertie.data.rows import open_rows
+from bertie.models.adapter_folder import ADAPTER
+from bertie.models.folder import TOKENIZER_FILES
+from bertie.models.model import Model
+from bertie.models.pretrained import Pretrained
+from bertie.models.recipe import Recipe
+from bertie.nn.low_rank import LowRankSpec
+from bertie.tasks.classification import Classify
+from bertie.text.tokenizer import Tokenizer
+from bertie.train.checkpoint import OPTIMISER, WEIGHTS
+from bertie.train.finetuning import FinetuneOptions, Job, finetune, fit
+from bertie.train.learning_rates import LearningSpec
+from bertie.train.stopping import Stopped, StopSignals
+from bertie.train.task_data import Labelled
+
+Record = dict[str, Any]
+SPEC = LowRankSpec(rank=4, dropout=0.1, on=("query", "value", "down"))
+
+
+@pytest.fixture
+def base(tokenizer: Tokenizer, recipe: Callable[..., Recipe], tmp_path: Path) -> Path:
+    Pretrained(Model.new(recipe((), dropout=0.1)), tokenizer).save(tmp_path / "base")
+    return tmp_path / "base"
+
+
+def planted(path: Path, count: int) -> Labelled:
+    rows = [{"text": f"w{5 + number % 7} w{1 + number % 2}", "label": "ab"[number % 2]} for number in range(count)]
+    path.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    return Labelled(open_rows([path]), {"text": "text", "label": "label"})
+
+
+def go(folder: Path, base: Path, epochs: int = 3, **fields: Any) -> Record:
+    train, dev = planted(base.parent / "train.jsonl", 24), planted(base.parent / "dev.jsonl", 6)
+    loaded = bertie.load(base)
+    assert loaded.tokenizer is not None
+    job = Job.of(fit(Classify(), train, "refuse"), train, dev, loaded.tokenizer, 16, "refuse")
+    quick = {"adamw": {"kind": "adamw", "rate": 1e-2}, "length": 16, "low_rank": SPEC, "keep": 9, **fields}
+    return finetune(folder, loaded, [job], FinetuneOptions.of_epochs([24], epochs, 8, quick), base=str(base))
+
+
+def test_only_adapters_and_heads_change_and_a_rule_is_learned(base: Path, tmp_path: Path) -> None:
+    summary = go(tmp_path / "run", base, epochs=12)
+    assert summary["evaluation"]["accuracy"] == 1.0
+    (last,) = (tmp_path / "run" / "checkpoints").glob("step-00000036")
+    weights, before = load_file(last / WEIGHTS), dict(bertie.load(base).model.named_parameters())
+    changed = {name for name in weights if ".updates." in name}
+    assert len(changed) == 2 * 3 * 2
+    assert all(weights[name].any() for name in changed), "what began as 0 is so no more"
+    for name, tensor in weights.items():
+        plain = name.replace(".base.", ".")
+        if name in changed or name.startswith("heads."):
+            continue
+        same = torch.equal(tensor, before[plain])
+        assert same == (not name.startswith("encoder.pooler.")), name
+    learned = sum(
+        weights[name].numel() for name in weights if ".updates." in name or "pooler" in name or "heads" in name
+    )
+    assert summary["weights"] == {"learned": learned, "all": sum(one.numel() for one in weights.values())}
+    log = (tmp_path / "run" / "log.jsonl").read_text()
+    assert f"learning {learned:,} of {summary['weights']['all']:,} weights" in log
+    assert summary["notes"] == []
+
+
+def test_the_model_is_merged_and_the_adapter_says_the_same(base: Path, tmp_path: Path) -> None:
+    go(tmp_path / "run", base)
+    for name in TOKENIZER_FILES:  # a run may have added words to the base's
+        (base / name).unlink(missing_ok=True)
+    merged, adapter = (bertie.load(tmp_path / "run" / name) for name in ("model", f"model/{ADAPTER}"))
+    assert merged.report.clean and not any(".updates." in name for name, _ in merged.model.named_parameters())
+    assert adapter.recipe == merged.recipe and adapter.tokenizer is not None and merged.tokenizer is not None
+    assert adapter.tokenizer.digest == merged.tokenizer.digest
+    other = dict(adapter.model.named_parameters())
+    for name, parameter in merged.model.named_parameters():
+        torch.testing.assert_close(parameter, other[name], atol=1e-6, rtol=1e-6)
+    assert merged.card["base"] == adapter.card["base"] == str(base)
+    assert adapter.card["length"] == 16
+    config = json.loads((tmp_path / "run/model" / ADAPTER / "adapter_config.json").read_text())
+    assert config["base_model_name_or_path"] == str(base)
+
+
+@pytest.mark.parametrize("learning", [None, LearningSpec(unfreeze_every=3, layer_decay=0.5)])
+def test_a_stopped_run_goes_on_to_the_same_bits(
+    learning: LearningSpec | None, base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    go(tmp_path / "whole", base, learning=learning)
+    asked = iter(range(1, 100))
+
+    class After(StopSignals):
+        @property
+        def received(self) -> int | None:
+            return 15 if next(asked) == 4 else None
+
+        @received.setter
+        def received(self, value: int | None) -> None: ...
+
+    with monkeypatch.context() as patched:
+        patched.setattr("bertie.train.run.StopSignals", After)
+        with pytest.raises(Stopped):
+            go(tmp_path / "stopped", base, learning=learning)
+    go(tmp_path / "stopped", base, learning=learning)
+    files = ("model/model.safetensors", "model/adapter/adapter_model.safetensors")
+    for file in (*files, f"checkpoints/step-00000009/{OPTIMISER}"):
+        assert (tmp_path / "whole" / file).read_bytes() == (tmp_path / "stopped" / file).read_bytes()
