@@ -13,7 +13,7 @@ from bertie.spec import Spec
 from bertie.train.options import differences
 
 # Shares of all minutes; gathering, building and searching take the rest.
-PRETRAINING, CLASSIFIER, ENCODER = 0.32, 0.1, 0.32
+PRETRAINING, CLASSIFIER, ENCODER = 0.25, 0.1, 0.42
 
 
 class Plan(Spec):
