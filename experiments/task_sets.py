@@ -24,6 +24,7 @@ from bertie.text.sentences import split_sentences
 from bertie.text.tag_schemes import spans_of
 
 NUM_CANDIDATES = 4
+HIGHEST = 5.0  # score of STS-B
 PER_ARTICLE = 2  # rows of `choice`
 SENTENCES = 4  # of an article, in `sentences`
 PARAGRAPHS = 4  # of an article, in `spaces`
@@ -220,6 +221,12 @@ def sentences(files: Files, num_rows: int, num_test: int) -> Made:
     return Made(cut({"train": [{"text": text} for text in found], "test": test}, num_rows, num_test))
 
 
+def unit_scores(files: Files, num_rows: int, num_test: int) -> Made:
+    """STS-B with scores of 0 to 1: bertie learns such, whatever the rows have, and a peer takes them as they are."""
+    parts = cut(read_set("stsb", files), num_rows, num_test)
+    return Made({part: [{**row, "score": row["score"] / HIGHEST} for row in rows] for part, rows in parts.items()})
+
+
 def labelled(name: str) -> Source:
     return Source(SETS[name].files, lambda files, *limits: Made(cut(read_set(name, files), *limits)))
 
@@ -230,6 +237,7 @@ def cut(parts: Parts, num_rows: int, num_test: int) -> Parts:
 
 SOURCES = {
     **{name: labelled(name) for name in SETS},
+    "unit_stsb": Source(SETS["stsb"].files, unit_scores),
     "choice": Source({"text": "en_wiki.jsonl.gz"}, choice),
     "spaces": Source({"text": "en_wiki.jsonl.gz"}, spaces),
     "rank": Source(SETS["squad"].files, rank),
