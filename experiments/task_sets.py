@@ -224,7 +224,9 @@ def sentences(files: Files, num_rows: int, num_test: int) -> Made:
 def unit_scores(files: Files, num_rows: int, num_test: int) -> Made:
     """STS-B with scores of 0 to 1: bertie learns such, whatever the rows have, and a peer takes them as they are."""
     parts = cut(read_set("stsb", files), num_rows, num_test)
-    return Made({part: [{**row, "score": row["score"] / HIGHEST} for row in rows] for part, rows in parts.items()})
+    return Made(
+        {part: [{**row, "score": float(row["score"]) / HIGHEST} for row in rows] for part, rows in parts.items()}
+    )
 
 
 def labelled(name: str) -> Source:
