@@ -14,20 +14,21 @@ from experiments.experiment import Column, Experiment, Rows, Setting
 from experiments.task_cells import Exercise, Start, baseline_cell, minilm, own_cell, rows_of
 
 OURS, RULE = "bertie", "simple rule"
-CHOICE = Exercise("choice", "next sentence", "choice", "choice", 1000, 2, 4.0, num_test=400)
+CHOICE = Exercise("choice", "next sentence", "choice", "choice", 2500, 2, 15.0, num_test=400)
 RANK = Exercise("rank", "answering sentence", "rank", "rank", 1500, 1, 4.0, num_test=400)
 MULTI = Exercise("multi", "entity types", "classify", "multi", 3000, 3, 2.0, flags=("--multi",), has_dev=True)
 SWAPPED = Exercise(
     "swapped", "swapped questions", "answer", "answer", 2000, 2, 8.0, length=256, num_test=500, has_dev=True
 )
-RATE = 1e-4  # so few steps want long ones
+RATE, CHOICE_RATE = 1e-4, 2e-4  # so few steps want long ones
 WITH_RULE = (CHOICE, RANK, MULTI)
 
 
 def cells(setting: Setting) -> Sequence[Cell]:
-    start, seeds = Start(minilm(), rate=RATE), setting.seeds_or(0)
+    seeds = setting.seeds_or(0)
     found = []
     for exercise in (*WITH_RULE, SWAPPED):
+        start = Start(minilm(), rate=CHOICE_RATE if exercise is CHOICE else RATE)
         shortened = exercise.shortened(setting)
         rows = rows_of(setting, shortened)
         found += [own_cell(OURS, shortened, rows, start, seed) for seed in seeds]
