@@ -154,14 +154,15 @@ def finetune(
     learning = learning_of(freeze, unfreeze_every, layer_decay, an_epoch)
     refuse_together(learning, low_rank, features is not None, recipe is not None)
     beginning = beginning_of(base, recipe, size, vocab, normalise, [(one, rows) for one, rows, _ in tasks])
-    if lr is None and recipe is not None:
-        lr = FRESH_RATE
-        say(f"the learning rate is {lr:g}, as usual for random weights")
-    if lr is None and (lr := usual_rate(learning, low_rank)) is not None:
-        say(f"the learning rate is {lr:g}, as usual where little learns")
-    if lr is None and over is not None:
-        lr = TOP_RATE
-        say(f"the learning rate is {lr:g}, as usual over frozen features")
+    usual = {
+        "for random weights": None if recipe is None else FRESH_RATE,
+        "where little learns": usual_rate(learning, low_rank),
+        "over frozen features": None if over is None else TOP_RATE,
+    }
+    for reason, rate in usual.items():
+        if lr is None and rate is not None:
+            lr = rate
+            say(f"the learning rate is {lr:g}, as usual {reason}")
     chosen, why = choose_precision(precision)
     say(f"computing in {chosen}: {why}")
     regular = {"eval_every": eval_every, "save_every": save_every, "patience": patience}
