@@ -87,6 +87,13 @@ TAGGED = rows(
     (["in", "Paris", "the", "dog"], ["O", "B-LOC", "O", "O"]),
     (["Paris", "Rome"], ["B-LOC", "I-LOC"]),
 )
+SCORED = rows(
+    ("text", "other", "score"),
+    ("a cat sat", "the cat sat", 5),
+    ("a cat sat", "a dog sat", "2.5"),
+    ("a cat sat", "paris is in rome", 0.0),
+    ("good food", "fine food", 4),
+)
 TASKS: dict[str, tuple[Task, list[Values]]] = {
     "classify": (
         Classify(),
@@ -131,23 +138,11 @@ TASKS: dict[str, tuple[Task, list[Values]]] = {
     ),
     "similarity": (
         Similarity(),
-        rows(
-            ("text", "other", "score"),
-            ("a cat sat", "the cat sat", 5),
-            ("a cat sat", "a dog sat", "2.5"),
-            ("a cat sat", "paris is in rome", 0.0),
-            ("good food", "fine food", 4),
-        ),
+        SCORED,
     ),
     "siamese": (
         Siamese(),
-        rows(
-            ("text", "other", "score"),
-            ("a cat sat", "the cat sat", 5),
-            ("a cat sat", "a dog sat", "2.5"),
-            ("a cat sat", "paris is in rome", 0.0),
-            ("good food", "fine food", 4),
-        ),
+        SCORED,
     ),
     "tag": (Tagging(), TAGGED),
     "tag-crf": (Tagging(crf=CRFSpec()), TAGGED),

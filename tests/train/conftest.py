@@ -1,6 +1,7 @@
 """Tiny models, and a corpus with planted structure."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +19,7 @@ from bertie.objectives.masked_lm import MaskedLM
 from bertie.objectives.next_sentence import NextSentence
 from bertie.objectives.objective import Vocabulary
 from bertie.text.tokenizer import Tokenizer, load_tokenizer
+from bertie.train.stopping import Stopped, StopSignals
 
 NUM_WORDS = 60
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
@@ -110,3 +112,26 @@ def draw_batches() -> Callable[..., list[Batch]]:
         return batches
 
     return draw
+
+
+@pytest.fixture
+def stopped_after(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], AbstractContextManager[None]]:
+    """`with stopped_after(4):` a run inside is told to stop after so many steps, and does."""
+
+    @contextmanager
+    def stopped(steps: int) -> Iterator[None]:
+        asked = iter(range(1, 100))
+
+        class After(StopSignals):
+            @property
+            def received(self) -> int | None:
+                return 15 if next(asked) == steps else None
+
+            @received.setter
+            def received(self, value: int | None) -> None: ...
+
+        with monkeypatch.context() as patched, pytest.raises(Stopped):
+            patched.setattr("bertie.train.run.StopSignals", After)
+            yield
+
+    return stopped

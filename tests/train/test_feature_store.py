@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -32,7 +32,6 @@ from bertie.train import feature_store
 from bertie.train.checkpoint import WEIGHTS
 from bertie.train.feature_store import store_features
 from bertie.train.finetuning import FinetuneOptions, Job, finetune, fit
-from bertie.train.stopping import Stopped, StopSignals
 from bertie.train.task_data import Labelled
 
 Record = dict[str, Any]
@@ -283,7 +282,10 @@ def test_a_full_disk_is_told_before_anything_is_computed(
 
 
 def test_a_stopped_run_goes_on_to_the_same_bits_without_the_encoder_in_its_checkpoints(
-    base: Pretrained, files: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    base: Pretrained,
+    files: tuple[Path, Path],
+    tmp_path: Path,
+    stopped_after: Callable[[int], AbstractContextManager[None]],
 ) -> None:
     top = FeatureTopSpec(layers="weighted", lstm=LSTMLayersSpec(depth=1))
 
@@ -293,20 +295,8 @@ def test_a_stopped_run_goes_on_to_the_same_bits_without_the_encoder_in_its_check
         run(tmp_path / name, base, [job], top)
 
     go("whole")
-    steps = iter(range(100))
-
-    class After(StopSignals):
-        @property
-        def received(self) -> int | None:
-            return 15 if next(steps) == 6 else None
-
-        @received.setter
-        def received(self, value: int | None) -> None: ...
-
-    with monkeypatch.context() as patched:
-        patched.setattr("bertie.train.run.StopSignals", After)
-        with pytest.raises(Stopped):
-            go("stopped")
+    with stopped_after(7):
+        go("stopped")
     kept = load_file(next((tmp_path / "stopped" / "checkpoints").glob("step-*")) / WEIGHTS)
     assert all(name.startswith(("encoder.top.", "heads.")) for name in kept)
     go("stopped")

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -25,7 +26,6 @@ from bertie.text.tokenizer import Tokenizer
 from bertie.train import finetuning
 from bertie.train.checkpoint import WEIGHTS
 from bertie.train.finetuning import FinetuneOptions, Job, check_length, finetune, fit, task_model
-from bertie.train.stopping import Stopped, StopSignals
 from bertie.train.task_data import Examples, Labelled
 from bertie.train.task_evaluation import TaskEvaluation
 
@@ -104,24 +104,12 @@ def test_patience_ends_a_run(base: Pretrained, tmp_path: Path, monkeypatch: pyte
 
 
 def test_a_stopped_run_goes_on_to_the_same_bits(
-    base: Pretrained, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    base: Pretrained, tmp_path: Path, stopped_after: Callable[[int], AbstractContextManager[None]]
 ) -> None:
     train, dev = write(tmp_path / "train.jsonl", planted(21)), write(tmp_path / "dev.jsonl", planted(6))
     go(tmp_path / "whole", base, train, dev)
-    steps = iter(range(100))
-
-    class After(StopSignals):
-        @property
-        def received(self) -> int | None:
-            return 15 if next(steps) == 6 else None
-
-        @received.setter
-        def received(self, value: int | None) -> None: ...
-
-    with monkeypatch.context() as patched:
-        patched.setattr("bertie.train.run.StopSignals", After)
-        with pytest.raises(Stopped):
-            go(tmp_path / "stopped", base, train, dev)
+    with stopped_after(7):
+        go(tmp_path / "stopped", base, train, dev)
     go(tmp_path / "stopped", base, train, dev)
     ends = [(tmp_path / name / "model" / "model.safetensors").read_bytes() for name in ("whole", "stopped")]
     assert ends[0] == ends[1]

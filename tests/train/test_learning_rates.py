@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,6 @@ from bertie.train.finetuning import FinetuneOptions, Job, finetune, fit
 from bertie.train.learning_rates import LearningSpec, levels_of
 from bertie.train.loop import take_step
 from bertie.train.optimiser import AdamWSpec, set_rate
-from bertie.train.stopping import Stopped, StopSignals
 from bertie.train.task_data import Labelled
 
 Record = dict[str, Any]
@@ -257,30 +257,14 @@ def notes_of(folder: Path) -> list[str]:
     return [record["what"] for record in records if record["event"] == "note"]
 
 
-def stop_after(monkeypatch: pytest.MonkeyPatch, steps: int) -> None:
-    asked = iter(range(1, 100))
-
-    class After(StopSignals):
-        @property
-        def received(self) -> int | None:
-            return 15 if next(asked) == steps else None
-
-        @received.setter
-        def received(self, value: int | None) -> None: ...
-
-    monkeypatch.setattr("bertie.train.run.StopSignals", After)
-
-
 @pytest.mark.parametrize("stopped", [1, 2, 3, 5])
 def test_a_run_goes_on_to_the_same_bits_across_an_unfreezing(
-    stopped: int, base: Pretrained, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    stopped: int, base: Pretrained, tmp_path: Path, stopped_after: Callable[[int], AbstractContextManager[None]]
 ) -> None:
     wish = {"learning": LearningSpec(unfreeze_every=2, layer_decay=0.7)}
     go(tmp_path / "whole", base, tmp_path / "rows.jsonl", **wish)
-    with monkeypatch.context() as patched:
-        stop_after(patched, stopped)
-        with pytest.raises(Stopped):
-            go(tmp_path / "stopped", base, tmp_path / "rows.jsonl", **wish)
+    with stopped_after(stopped):
+        go(tmp_path / "stopped", base, tmp_path / "rows.jsonl", **wish)
     go(tmp_path / "stopped", base, tmp_path / "rows.jsonl", **wish)
     for file in ("model/model.safetensors", f"checkpoints/step-00000009/{OPTIMISER}"):
         assert (tmp_path / "whole" / file).read_bytes() == (tmp_path / "stopped" / file).read_bytes()

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,6 @@ from bertie.text.tokenizer import Tokenizer
 from bertie.train.checkpoint import OPTIMISER, WEIGHTS
 from bertie.train.finetuning import FinetuneOptions, Job, finetune, fit
 from bertie.train.learning_rates import LearningSpec
-from bertie.train.stopping import Stopped, StopSignals
 from bertie.train.task_data import Labelled
 
 Record = dict[str, Any]
@@ -92,23 +92,14 @@ def test_the_model_is_merged_and_the_adapter_says_the_same(base: Path, tmp_path:
 
 @pytest.mark.parametrize("learning", [None, LearningSpec(unfreeze_every=3, layer_decay=0.5)])
 def test_a_stopped_run_goes_on_to_the_same_bits(
-    learning: LearningSpec | None, base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    learning: LearningSpec | None,
+    base: Path,
+    tmp_path: Path,
+    stopped_after: Callable[[int], AbstractContextManager[None]],
 ) -> None:
     go(tmp_path / "whole", base, learning=learning)
-    asked = iter(range(1, 100))
-
-    class After(StopSignals):
-        @property
-        def received(self) -> int | None:
-            return 15 if next(asked) == 4 else None
-
-        @received.setter
-        def received(self, value: int | None) -> None: ...
-
-    with monkeypatch.context() as patched:
-        patched.setattr("bertie.train.run.StopSignals", After)
-        with pytest.raises(Stopped):
-            go(tmp_path / "stopped", base, learning=learning)
+    with stopped_after(4):
+        go(tmp_path / "stopped", base, learning=learning)
     go(tmp_path / "stopped", base, learning=learning)
     files = ("model/model.safetensors", "model/adapter/adapter_model.safetensors")
     for file in (*files, f"checkpoints/step-00000009/{OPTIMISER}"):
