@@ -19,7 +19,9 @@ SST2 = replace(task_cells.SST2, epochs=1, minutes=0.8, flags=EQUAL)
 CONLL = replace(task_cells.CONLL, epochs=2, minutes=1.5, flags=EQUAL)
 STSB = Exercise("unit_stsb", "STS-B", "similarity", "similarity", 2000, 1, 1.0, flags=EQUAL)
 MRPC = Exercise("mrpc", "MRPC", "pair", "classify", 3000, 2, 3.0, flags=EQUAL)
-SQUAD = Exercise("squad", "SQuAD", "answer", "answer", 6000, 1, 15.0, length=256, flags=EQUAL, num_test=1000)
+SQUAD = Exercise(  # 28 questions have 32 windows
+    "squad", "SQuAD", "answer", "answer", 6000, 2, 30.0, length=256, flags=EQUAL, num_test=1000, own_batch=28
+)
 EXERCISES = {SQUAD: SEEDS[:1], SST2: SEEDS, CONLL: SEEDS, STSB: SEEDS, MRPC: SEEDS}
 
 

@@ -34,6 +34,7 @@ class Exercise:
     length: int = 128
     flags: tuple[str, ...] = ()
     num_test: int | None = None  # all
+    own_batch: int = BATCH  # rows of bertie's steps; the Trainer counts the windows of long passages, BATCH of them
     has_dev: bool = False  # the best model on it is kept, and what is tuned is tuned there
 
     @property
@@ -107,11 +108,10 @@ def own_cell(name: str, exercise: Exercise, rows: Cell, start: Start, seed: int)
 
 def finetune(exercise: Exercise, start: Start, seed: int) -> Command:
     dev = ["--dev", "{rows}/dev.jsonl"] if exercise.has_dev else []
-    learning = ["--epochs", exercise.epochs, "--batch", BATCH, "--lr", start.rate, "--length", exercise.length]
+    steps = ["--epochs", exercise.epochs, "--batch", exercise.own_batch, "--lr", start.rate]
     files = ["--base", start.folder, "--train", "{rows}/train.jsonl", *dev]
-    return bertie(
-        "finetune", exercise.task, *files, *learning, "--seed", seed, *exercise.flags, "--out", "{folder}/run"
-    )
+    wishes = ["--length", exercise.length, "--seed", seed, *exercise.flags]
+    return bertie("finetune", exercise.task, *files, *steps, *wishes, "--out", "{folder}/run")
 
 
 def peer_cell(name: str, exercise: Exercise, rows: Cell, start: Start, seed: int) -> Cell:
