@@ -12,7 +12,7 @@ from bertie.models.recipes import bert
 from bertie.models.sentence import SentenceSettings
 from bertie.nn.pooling import Pooling, Projection
 from bertie.tasks.classification import Classify
-from bertie.tasks.siamese import Siamese
+from bertie.tasks.siamese import DenseSpec, Siamese
 from bertie.tasks.task import Task
 
 DENSE = SentenceSettings(Pooling(), projection=Projection(torch.ones(4, 16)))
@@ -30,5 +30,7 @@ def test_scores_without_the_layer_would_be_others(settings: SentenceSettings) ->
     with pytest.raises(CapabilityError, match=r"white: its vectors are made with a dense layer .* bertie embed"):
         task_of(folder(learned, settings), "white")
     assert task_of(folder(learned, None), "plain") == learned
+    own = Siamese(criterion="ranking", dense=DenseSpec(size=4))
+    assert task_of(folder(own, None), "dense") == own
     other = Classify(labels=("a", "b"))
     assert task_of(folder(other, settings), "labels") == other, "labels are not told from such vectors"

@@ -8,19 +8,21 @@ import pytest
 import torch
 
 from bertie.errors import FolderError
+from bertie.models.model import Model
 from bertie.models.recipe import Size
 from bertie.models.recipes import bert
 from bertie.models.sentence import (
     SentenceSettings,
+    begin_with,
+    going_on,
     learned_settings,
     left_behind,
-    pooled_as,
     read_sentence_settings,
     write_sentence_settings,
 )
-from bertie.nn.pooling import Pooling, Projection, TokenPooling
+from bertie.nn.pooling import Activation, Pooling, Projection, TokenPooling
 from bertie.tasks.classification import Classify
-from bertie.tasks.siamese import Siamese
+from bertie.tasks.siamese import DenseSpec, Siamese
 
 MODULES = [("", "Transformer"), ("1_Pooling", "Pooling"), ("2_Normalize", "Normalize")]
 FLAGS = {
@@ -227,22 +229,40 @@ def test_modules_in_another_order_would_compute_something_else(
 
 def test_who_learned_to_be_compared_has_settings() -> None:
     plain = bert(Size(depth=2, width=8, num_heads=2), vocab_size=9)
-    assert learned_settings(plain, 77) is None
+    assert learned_settings(Model.new(plain), 77) is None
     learned = plain.replace(objectives=(Siamese(pooling="max"),))
-    assert learned_settings(learned, 77) == SentenceSettings(Pooling(tokens="max", normalize=True), 77)
+    assert learned_settings(Model.new(learned), 77) == SentenceSettings(Pooling(tokens="max", normalize=True), 77)
 
 
 def test_a_siamese_task_goes_on_with_the_pooling_of_its_folder() -> None:
     first = SentenceSettings(Pooling(tokens="first"))
-    assert pooled_as(Siamese(), first) == Siamese(pooling="first")
-    assert pooled_as(Siamese(pooling="max"), first) == Siamese(pooling="max")
-    assert pooled_as(Siamese(), None) == Siamese()
-    assert pooled_as(Classify(), first) == Classify()
+    assert going_on(Siamese(), first, 8) == Siamese(pooling="first")
+    assert going_on(Siamese(pooling="max"), first, 8) == Siamese(pooling="max")
+    assert going_on(Siamese(), None, 8) == Siamese()
+    assert going_on(Classify(), first, 8) == Classify()
+
+
+@pytest.mark.parametrize("bias", [None, torch.tensor([1.0, -2.0])])
+@pytest.mark.parametrize("activation", ["identity", "tanh"])
+def test_a_siamese_task_goes_on_with_the_dense_layer_of_its_folder(
+    bias: torch.Tensor | None, activation: Activation
+) -> None:
+    settings = SentenceSettings(Pooling(), 77, projection=Projection(torch.randn(2, 8), bias, activation))
+    task = going_on(Siamese(), settings, 8)
+    assert isinstance(task, Siamese) and task.dense == DenseSpec(size=2, bias=bias is not None, activation=activation)
+    model = Model.new(bert(Size(depth=1, width=8, num_heads=2), vocab_size=9).replace(objectives=(task,)))
+    begin_with(model, settings)
+    learned = learned_settings(model, 77)
+    assert learned is not None and learned.projection == settings.projection
+    other = going_on(Siamese(), settings, 16)
+    assert isinstance(other, Siamese) and other.dense is None, "vectors of another width do not fit"
 
 
 def test_what_a_siamese_encoder_does_not_take_over_is_told() -> None:
     dense = SentenceSettings(Pooling(), prompts={"query": "find: "}, projection=Projection(torch.randn(2, 8)))
     told = ["vectors are learned without the dense layer and the prompts of the folder"]
     assert left_behind(Siamese(), dense) == told and left_behind(Classify(), dense) == []
+    with_it = left_behind(Siamese(dense=DenseSpec(size=2)), dense)
+    assert with_it == ["vectors are learned without the prompts of the folder"]
     assert left_behind(Siamese(), SentenceSettings(Pooling(), prompts={"query": ""})) == []
     assert left_behind(Siamese(), None) == []

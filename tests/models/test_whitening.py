@@ -64,6 +64,13 @@ def test_too_few_texts_are_refused() -> None:
         whitening(moments_of(crowded()), 7)
 
 
+def test_a_direction_in_which_no_text_differs_is_left_out() -> None:
+    flat = crowded() @ np.diag([1, 1, 1, 0, 1, 1])
+    assert whitening(moments_of(flat)).weight.shape == (5, 6)
+    with pytest.raises(InputError, match="400 texts tell of 5 directions, 6 were asked for"):
+        whitening(moments_of(flat), 6)
+
+
 def test_a_folder_opens_with_the_same_vectors_here_and_there(pristine: Path, tmp_path: Path) -> None:
     from sentence_transformers import SentenceTransformer
 

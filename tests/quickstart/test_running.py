@@ -35,6 +35,7 @@ def texts(tmp_path: Path) -> tuple[str, ...]:
 @pytest.fixture(autouse=True)
 def no_measuring(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pace, "LEAST", 1)
+    monkeypatch.setattr(stages_file, "FEWEST", 1)
     monkeypatch.setattr(stages_file, "read_pace", lambda *about: Pace(TEXTS_PER_SECOND))
 
 
@@ -52,7 +53,7 @@ def run(commands: list[list[str]]) -> Callable[[Sequence[str]], None]:
             out.write_text("")
             return
         out.mkdir(exist_ok=True)
-        for name in ("summary.json", "manifest.json"):
+        for name in ("summary.json", "manifest.json", "modules.json"):
             (out / name).write_text("{}")
 
     return leave
@@ -62,7 +63,7 @@ def verbs(commands: list[list[str]]) -> list[str]:
     return [" ".join(words[:2]) if words[0] in ("vocab", "corpus", "finetune") else words[0] for words in commands]
 
 
-ALL = ["vocab train", "corpus build", "pretrain", "finetune classify", "finetune similarity", "embed"]
+ALL = ["vocab train", "corpus build", "pretrain", "finetune classify", "whiten", "finetune similarity", "embed"]
 
 
 def test_every_stage_is_told_with_its_command_and_done_once(
@@ -112,6 +113,35 @@ def test_real_weights_need_no_vocabulary_and_no_pretraining(
     run_stages(*started(tmp_path / "out", texts=texts, base="my-model"), run, lambda told: None)
     assert verbs(commands) == ["finetune classify", "finetune similarity", "embed"]
     assert commands[0][commands[0].index("--base") + 1] == "my-model"
+
+
+def test_vectors_are_spread_before_they_are_compared(
+    tmp_path: Path, texts: tuple[str, ...], run: Callable[[Sequence[str]], None], commands: list[list[str]]
+) -> None:
+    run_stages(*started(tmp_path / "out", texts=texts), run, lambda told: None)
+    by_verb = dict(zip(verbs(commands), commands, strict=True))
+    assert by_verb["whiten"][1] == str(tmp_path / "out/pretraining/model")
+    bases = [by_verb[f"finetune {task}"] for task in ("classify", "similarity")]
+    assert [words[words.index("--base") + 1] for words in bases] == [
+        str(tmp_path / "out/pretraining/model"),
+        str(tmp_path / "out/spread"),
+    ]
+
+
+def test_few_texts_do_not_tell_how_vectors_lie(
+    tmp_path: Path,
+    texts: tuple[str, ...],
+    run: Callable[[Sequence[str]], None],
+    commands: list[list[str]],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(stages_file, "FEWEST", 1000)
+    said: list[str] = []
+    run_stages(*started(tmp_path / "out", texts=texts), run, said.append)
+    assert "whiten" not in verbs(commands)
+    assert any("are too few to tell how vectors lie" in told for told in said)
+    encoding = commands[verbs(commands).index("finetune similarity")]
+    assert encoding[encoding.index("--base") + 1] == str(tmp_path / "out/pretraining/model")
 
 
 def test_one_file_has_no_classifier(

@@ -216,11 +216,40 @@ def learn_vectors(folder: Path, base: Pretrained, tmp_path: Path, **fields: Any)
     return finetune(folder, base, [job], options(8, epochs=1, **fields))
 
 
+def dense_base(base: Pretrained) -> Pretrained:
+    torch.manual_seed(0)
+    layer = Projection(torch.randn(4, base.recipe.encoder.width), torch.randn(4))
+    return Pretrained(base.model, base.tokenizer, SentenceSettings(Pooling(), projection=layer))
+
+
+@pytest.mark.parametrize("micro_tokens", [8, 4096])
+def test_a_dense_layer_behind_the_pooling_learns_with_the_encoder(
+    base: Pretrained, tmp_path: Path, micro_tokens: int
+) -> None:
+    """Over one pass or many."""
+    begun = dense_base(base)
+    summary = learn_vectors(tmp_path / "run", begun, tmp_path, micro_tokens=micro_tokens)
+    assert not any("dense layer" in note for note in summary["notes"])
+    learned = bertie.load(tmp_path / "run" / "model")
+    assert learned.settings is not None and begun.settings is not None
+    layer, before = learned.settings.projection, begun.settings.projection
+    assert layer is not None and before is not None and layer.bias is not None and before.bias is not None
+    assert not torch.equal(layer.weight, before.weight) and not torch.equal(layer.bias, before.bias)
+    vectors = learned.encode(["w1 w2", "w3"])
+    assert vectors.shape == (2, 4)
+    (task,) = [one for one in learned.recipe.objectives if isinstance(one, Siamese)]
+    pair = Labelled(
+        write(tmp_path / "p.jsonl", [{"text": "w1 w2", "other": "w3"}]).rows, {"text": "text", "other": "other"}
+    )
+    measured = Examples(task, pair, tokenizer_of(learned), 16, "refuse").all()
+    (answer,) = TaskEvaluation(task, measured, None).answers(learned.model)
+    assert answer["cosine"] == pytest.approx(float(vectors[0] @ vectors[1]), abs=1e-6)
+
+
 def test_a_dense_layer_that_is_left_behind_is_told(base: Pretrained, tmp_path: Path) -> None:
-    assert not any("dense layer" in note for note in learn_vectors(tmp_path / "plain", base, tmp_path)["notes"])
-    layer = Projection(torch.ones(4, base.recipe.encoder.width))
-    whitened = Pretrained(base.model, base.tokenizer, SentenceSettings(Pooling(), projection=layer))
-    notes = learn_vectors(tmp_path / "run", whitened, tmp_path)["notes"]
+    """Behind a top of another width it does not fit."""
+    top = {"lstm": {"width": 8}}
+    notes = learn_vectors(tmp_path / "run", dense_base(base), tmp_path, top=top)["notes"]
     assert "vectors are learned without the dense layer of the folder" in notes
 
 

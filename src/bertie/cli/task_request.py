@@ -192,7 +192,11 @@ def task_of(pretrained: Pretrained, where: str, name: str | None = None) -> Task
         )
     found = tasks[name] if name is not None else next(iter(tasks.values()))
     settings = pretrained.settings
-    if isinstance(found, Siamese) and settings is not None and (settings.projection is not None or settings.prompt):
+    if (
+        isinstance(found, Siamese)
+        and settings is not None
+        and (settings.prompt or (settings.projection is not None and found.dense is None))
+    ):
         what = "its vectors are made with a dense layer or a prompt, which the task does not know"
         raise CapabilityError(what, where=where, hint="compare the vectors that bertie embed writes")
     return found

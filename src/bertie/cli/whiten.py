@@ -17,7 +17,8 @@ def whiten(
     folder: str = typer.Argument(help="A model folder."),
     data: str = typer.Option(help="Texts like those to be compared: .txt, .jsonl, .csv, .tsv, .parquet; - is stdin."),
     out: Path = typer.Option(help="The folder to write: the same model, with one layer more."),
-    size: int | None = typer.Option(None, min=1, help="Numbers of a vector; as many as before by default."),
+    size: int | None = typer.Option(None, min=1, help="Numbers of a vector; as many as texts differ in by default."),
+    max_length: int | None = typer.Option(None, min=1, help="Tokens of a text; by default as many as the folder says."),
     field: str | None = typer.Option(None, help="The JSON field or the column of the texts; 'text' when not given."),
     format: str | None = typer.Option(None, help="txt, jsonl, csv, tsv or parquet, whatever the file's ending."),
 ) -> None:
@@ -39,7 +40,7 @@ def whiten(
                 num_empty += 1
 
     with TextSource(data, field, format).read() as reader:
-        made = whitened(model, texts(), size)
+        made = whitened(model, texts(), size, max_length)
         for notice in reader.notices:
             say(notice)
     if num_empty:

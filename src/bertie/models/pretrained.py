@@ -68,7 +68,7 @@ class Pretrained:
         self.tokenizer = tokenizer
         self.report = report or LoadReport()
         self.card = card or {}
-        self.settings = settings or learned_settings(model.recipe, self.card.get("length"))
+        self.settings = settings or learned_settings(model, self.card.get("length"))
         if tokenizer is not None and tokenizer.size > self.recipe.vocab_size:
             raise TokenizerError(
                 f"the tokenizer has {tokenizer.size:,} ids, the embedding only {self.recipe.vocab_size:,} rows",

@@ -9,10 +9,10 @@ from typing import Any
 
 from bertie.errors import FolderError
 from bertie.models.folder import read_json
-from bertie.models.recipe import Recipe
+from bertie.models.model import Model
 from bertie.models.weights import SINGLE, read_weights, write_weights
 from bertie.nn.pooling import Activation, Pooling, Projection, TokenPooling
-from bertie.tasks.siamese import Siamese
+from bertie.tasks.siamese import DenseSpec, Siamese, SiameseHead
 from bertie.tasks.task import Task
 
 POOLING_MODES: dict[str, TokenPooling] = {"cls": "first", "mean": "mean", "max": "max"}
@@ -22,6 +22,7 @@ MODE_FLAGS: dict[TokenPooling, str] = {
     "max": "pooling_mode_max_tokens",
 }
 VECTOR = "sentence_embedding"
+MODULES = "modules.json"
 LIMITS, PROMPTS = "sentence_bert_config.json", "config_sentence_transformers.json"
 KNOWN_MODULES = ("Transformer", "Pooling", "Dense", "Normalize")  # and in this order
 ACTIVATIONS: dict[str, Activation] = {  # the classes of torch, by the last part of their names
@@ -48,32 +49,55 @@ class SentenceSettings:
         return self.prompts[self.default_prompt] if self.default_prompt else ""
 
 
-def learned_settings(recipe: Recipe, max_length: int | None) -> SentenceSettings | None:
+def learned_settings(model: Model, max_length: int | None) -> SentenceSettings | None:
     """Those of a model that learned to be compared; None where it did not."""
-    task = next((one for one in recipe.objectives if isinstance(one, Siamese)), None)
-    return None if task is None else SentenceSettings(Pooling(tokens=task.tokens, normalize=True), max_length)
+    task = next((one for one in model.recipe.objectives if isinstance(one, Siamese)), None)
+    if task is None:
+        return None
+    pooling = Pooling(tokens=task.tokens, normalize=True)
+    return SentenceSettings(pooling, max_length, projection=head_of(model, task).projection)
 
 
-def pooled_as(task: Task, settings: SentenceSettings | None) -> Task:
-    """A siamese task that leaves its pooling open goes on with that of the folder that it begins with."""
-    if isinstance(task, Siamese) and task.pooling is None and settings is not None:
-        return task.replace(pooling=settings.pooling.tokens)
-    return task
+def head_of(model: Model, task: Siamese) -> SiameseHead:
+    head = model.heads[task.kind]
+    assert isinstance(head, SiameseHead)
+    return head
+
+
+def going_on(task: Task, settings: SentenceSettings | None, width: int) -> Task:
+    """A siamese task that leaves its pooling open goes on with that of the folder that it begins with, and with the
+    dense layer behind it, where vectors of `width` fit that."""
+    if not isinstance(task, Siamese) or settings is None:
+        return task
+    task = task.replace(pooling=task.pooling or settings.pooling.tokens)
+    layer = settings.projection
+    if layer is None or task.dense is not None or layer.weight.shape[1] != width:
+        return task
+    size = len(layer.weight)
+    return task.replace(dense=DenseSpec(size=size, bias=layer.bias is not None, activation=layer.activation))
+
+
+def begin_with(model: Model, settings: SentenceSettings | None) -> None:
+    """The dense layer of a siamese task has the weights of the folder's."""
+    for task in model.recipe.objectives:
+        if isinstance(task, Siamese) and task.dense is not None and settings is not None and settings.projection:
+            head_of(model, task).begin_with(settings.projection)
 
 
 def left_behind(task: Task, settings: SentenceSettings | None) -> list[str]:
     """What of the folder that a siamese task begins with its vectors are learned without, in a sentence."""
     if not isinstance(task, Siamese) or settings is None:
         return []
-    parts = [*["dense layer"] * (settings.projection is not None), *["prompts"] * any(settings.prompts.values())]
+    lacks_dense = settings.projection is not None and task.dense is None
+    parts = [*["dense layer"] * lacks_dense, *["prompts"] * any(settings.prompts.values())]
     return [f"vectors are learned without the {' and the '.join(parts)} of the folder"] if parts else []
 
 
 def read_sentence_settings(folder: Path) -> SentenceSettings | None:
     """None where the folder is a plain model."""
-    if not (folder / "modules.json").exists():
+    if not (folder / MODULES).exists():
         return None
-    paths = _modules(folder / "modules.json")
+    paths = _modules(folder / MODULES)
     if unknown := [kind for kind in paths if kind not in KNOWN_MODULES]:
         raise FolderError(
             f"modules.json asks for {unknown[0]}, which is not supported here",
@@ -97,7 +121,7 @@ def write_sentence_settings(folder: Path, settings: SentenceSettings, width: int
     """Returns a sentence where `sentence-transformers` cannot express the pooling; then nothing is written."""
     pooling = settings.pooling
     if pooling.needs_layers:
-        (folder / "modules.json").unlink(missing_ok=True)
+        (folder / MODULES).unlink(missing_ok=True)
         return f"sentence-transformers cannot pool {pooling.layers} layers: its files are not written"
     kinds = [
         "Transformer",
@@ -112,7 +136,7 @@ def write_sentence_settings(folder: Path, settings: SentenceSettings, width: int
     ]
     flags = {flag: tokens == pooling.tokens for tokens, flag in MODE_FLAGS.items()}
     files: dict[str, Any] = {
-        "modules.json": modules,
+        MODULES: modules,
         "1_Pooling/config.json": {"word_embedding_dimension": width, **flags},
         LIMITS: {"max_seq_length": settings.max_length, "do_lower_case": False},
     }

@@ -44,14 +44,15 @@ class Moments:
 
 
 def whitening(moments: Moments, size: int | None = None) -> Projection:
-    """The directions in which vectors differ most come first."""
+    """The directions in which vectors differ most come first. Where no size is given it is that of the vectors, but
+    without directions in which many texts do not differ: behind a norm without a bias there is one."""
     spread, directions = np.linalg.eigh(moments.covariance)
     spread, directions = spread[::-1], directions[:, ::-1]
-    size = size or len(spread)
-    if size > len(spread):
+    if size is not None and size > len(spread):
         raise InputError(f"vectors of {len(spread):,} numbers cannot become vectors of {size:,}")
     num_known = int((spread > LEAST_SHARE * max(spread[0], 0.0)).sum())
-    if num_known < size:
+    size = size or (num_known if moments.count > len(spread) else len(spread))
+    if not num_known or num_known < size:
         what = f"{moments.count:,} texts tell of {num_known:,} directions, {size:,} were asked for"
         raise InputError(what, hint="give more texts, or a smaller --size")
     weight = (directions[:, :size] / np.sqrt(spread[:size])).T  # [size, W]
@@ -68,8 +69,11 @@ class Whitened:
     num_replaced: int  # words that the model's table put right
 
 
-def whitened(model: Pretrained, texts: Iterable[str], size: int | None = None) -> Whitened:
-    limit = model.stated_limit or model.limit
+def whitened(
+    model: Pretrained, texts: Iterable[str], size: int | None = None, max_length: int | None = None
+) -> Whitened:
+    """Texts are cut at `max_length` tokens, and so will be those that are compared; else where the folder says."""
+    limit = max_length or model.stated_limit or model.limit
     own = model.settings or SentenceSettings(Pooling(), limit)
     if own.projection is not None:
         raise CapabilityError("has a dense layer behind its pooling already", hint="take the folder it was made from")
@@ -84,6 +88,9 @@ def whitened(model: Pretrained, texts: Iterable[str], size: int | None = None) -
         num_replaced += report.num_replaced
     if moments is None:
         raise InputError("there are no texts")
-    settings = replace(own, pooling=own.pooling.replace(normalize=True), projection=whitening(moments, size))
+    pooling = own.pooling.replace(normalize=True)
+    settings = replace(
+        own, pooling=pooling, max_length=max_length or own.max_length, projection=whitening(moments, size)
+    )
     made = Pretrained(model.model, model.tokenizer, settings, model.report, model.card)
     return Whitened(made, moments.count, num_truncated, num_replaced)

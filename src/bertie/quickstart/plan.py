@@ -67,6 +67,10 @@ class Place:
         return self / "classifier"
 
     @property
+    def spread(self) -> Path:
+        return self / "spread"
+
+    @property
     def encoder(self) -> Path:
         return self / "encoder"
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from bertie.data.manifest import FILE as MANIFEST
+from bertie.models.sentence import MODULES
 from bertie.progress import progress_line
 from bertie.quickstart.documentation import gather, source_files
 from bertie.quickstart.entry import Entry, read_entries, write_entries
@@ -30,11 +31,12 @@ from bertie.quickstart.pace import Pace, read_pace
 from bertie.quickstart.plan import CLASSIFIER, ENCODER, PRETRAINING, Place, Plan
 from bertie.train.run_folder import MODEL, SUMMARY
 
-STAGES = ("gather", "vocabulary", "corpus", "pretrain", "classify", "encode", "embed")
+STAGES = ("gather", "vocabulary", "corpus", "pretrain", "classify", "whiten", "encode", "embed")
 VOCABULARY = 8000  # pieces: fewer make a smaller head, and the text is not large
 EPOCHS = 3  # of the classifier
 MOST_EPOCHS = 10  # of the encoder, where there are few pairs
 MEASURED = 1000  # pairs to be measured on, at most
+SPREAD_BY, FEWEST = 2000, 1000  # texts that say how the vectors of a young model lie; with fewer it is not known
 FAST = ("--lr", "2e-3", "--batch-tokens", "1024")  # many small steps at a high rate: what learns most in minutes
 # A model of a few minutes has nothing to lose by a high rate; real weights have.
 RATES = {"classifier": ("3e-4", "5e-5"), "encoder": ("1e-3", "2e-5")}
@@ -90,6 +92,16 @@ def stages(place: Place, plan: Plan) -> list[Stage]:
             ),
         ]
     )
+    whitening = Stage(
+        "whiten",
+        "Spread its vectors evenly: those of a young model point one way, and comparing them would teach nothing.",
+        place.spread / MODULES,
+        prepare=work.write_texts,
+        words=lambda: [
+            *("whiten", str(place.pretraining / MODEL), "--data", str(place.rows("texts", "train"))),
+            *("--max-length", str(LENGTH), "--out", str(place.spread)),
+        ],
+    )
     return [
         gathering,
         *model,
@@ -100,6 +112,7 @@ def stages(place: Place, plan: Plan) -> list[Stage]:
             prepare=work.write_labelled,
             words=work.classify_words,
         ),
+        *([] if plan.base else [whitening]),
         Stage(
             "encode",
             "Teach it vectors: a summary and the text that it sums up are to be near each other.",
@@ -131,6 +144,11 @@ class _Work:
     @property
     def entries(self) -> list[Entry]:
         return read_entries(self.place.entries)
+
+    @property
+    def spread(self) -> str:
+        """The base of the encoder."""
+        return str(self.place.spread) if (self.place.spread / MODULES).exists() else self.base
 
     @property
     def pace(self) -> Pace:
@@ -187,7 +205,21 @@ class _Work:
         return None
 
     def classify_words(self) -> list[str]:
-        return [*("finetune", "classify"), *self._finetune_words("labelled", "classifier", EPOCHS), "--batch", "32"]
+        return [
+            *("finetune", "classify"),
+            *self._finetune_words(self.base, "labelled", "classifier", EPOCHS),
+            "--batch",
+            "32",
+        ]
+
+    def write_texts(self, say: Say) -> str | None:
+        """Both sides of pairs."""
+        chosen = shuffled(pairs(learned(self.entries)), "texts")[: SPREAD_BY // 2]
+        texts = [{"text": text} for row in chosen for text in row.values()]
+        if len(texts) < FEWEST:
+            return f"{len(texts):,} texts are too few to tell how vectors lie"
+        write_rows(self.place.rows("texts", "train"), texts)
+        return None
 
     def write_pairs(self, say: Say) -> str | None:
         place, entries = self.place, self.entries
@@ -203,14 +235,14 @@ class _Work:
     def encode_words(self) -> list[str]:
         num_rows = len(read_rows(self.place.rows("pairs", "train")))
         epochs = min(MOST_EPOCHS, self.pace.num_texts(self.plan.minutes * ENCODER) / 2 / num_rows)
-        words = self._finetune_words("pairs", "encoder", round(max(1.0, epochs), 2))
+        words = self._finetune_words(self.spread, "pairs", "encoder", round(max(1.0, epochs), 2))
         return ["finetune", "similarity", "--siamese", *words, "--batch", "64"]
 
-    def _finetune_words(self, rows: str, out: str, epochs: float) -> list[str]:
+    def _finetune_words(self, base: str, rows: str, out: str, epochs: float) -> list[str]:
         place = self.place
         files = ["--train", str(place.rows(rows, "train")), "--dev", str(place.rows(rows, "dev"))]
         how = ["--epochs", f"{epochs:g}", "--length", str(LENGTH), "--lr", RATES[out][bool(self.plan.base)]]
-        return ["--base", self.base, *files, *how, "--save-every", "100", "--out", str(place / out)]
+        return ["--base", base, *files, *how, "--save-every", "100", "--out", str(place / out)]
 
     def write_collection(self, say: Say) -> str | None:
         if not self.place.collection.exists():

@@ -1,7 +1,8 @@
 """Siamese encoders: texts of a row enter, one vector each leaves, near to each other where the texts mean the same.
 
 Reimers and Gurevych, Sentence-BERT, 2019. All texts of all rows are one batch for the encoder. Vectors of several sizes
-at once: Kusupati et al., Matryoshka Representation Learning, 2022.
+at once: Kusupati et al., Matryoshka Representation Learning, 2022. A folder may have a dense layer behind its pooling,
+as one that was whitened has: it goes on learning with the encoder.
 
 Axes: N rows, V texts of all rows, W numbers of a vector.
 """
@@ -22,9 +23,10 @@ from bertie.data.rows.header import is_number
 from bertie.errors import InputError, SpecError
 from bertie.nn.encoder import Encoder, EncoderSpec
 from bertie.nn.initial import initialised
-from bertie.nn.pooling import TOKEN_POOLING, TokenPooling
+from bertie.nn.pooling import ACTIVATIONS, TOKEN_POOLING, Activation, Projection, TokenPooling
 from bertie.objectives.objective import FIRST, Vocabulary
 from bertie.objectives.report import Figure, LossReport
+from bertie.spec import Spec
 from bertie.tasks.label_sets import (
     at_least_two,
     doubt,
@@ -53,6 +55,48 @@ class VectorAnswer(dict[str, Any]):
     vectors: np.ndarray  # [texts of the row, W]
 
 
+class DenseSpec(Spec):
+    """A layer from a row's pooled vector to its final one."""
+
+    size: int = Field(ge=1)
+    bias: bool = True
+    activation: Activation = "identity"
+
+
+class SiameseHead(nn.Module):
+    """What a siamese task owns: the dense layer behind its pooling, and the layer that tells labels; either may be
+    missing."""
+
+    def __init__(self, width: int, dense: DenseSpec | None, num_labels: int):
+        super().__init__()
+        self.activation: Activation = "identity" if dense is None else dense.activation
+        self.dense = None if dense is None else nn.Linear(width, dense.size, bias=dense.bias)
+        self.labels = nn.Linear(3 * (dense.size if dense else width), num_labels) if num_labels else None
+
+    def vectors(self, pooled: Tensor) -> Tensor:
+        return pooled if self.dense is None else ACTIVATIONS[self.activation](self.dense(pooled))
+
+    def logits(self, text: Tensor, other: Tensor) -> Tensor:
+        assert self.labels is not None
+        found: Tensor = self.labels(relation(text, other))
+        return found
+
+    @property
+    def projection(self) -> Projection | None:
+        """The dense layer as it is kept with a pooling."""
+        if self.dense is None:
+            return None
+        bias = None if self.dense.bias is None else self.dense.bias.detach().clone()
+        return Projection(self.dense.weight.detach().clone(), bias, self.activation)
+
+    @torch.no_grad()
+    def begin_with(self, projection: Projection) -> None:
+        assert self.dense is not None
+        self.dense.weight.copy_(projection.weight)
+        if projection.bias is not None:
+            self.dense.bias.copy_(projection.bias)
+
+
 class Siamese(Task):
     """A row has one text, two or three, and perhaps a score or a label; what it has decides the `criterion`, unless
     that is named. Held-out rows may be of another kind than those of training: scored pairs measure every model."""
@@ -64,6 +108,7 @@ class Siamese(Task):
     texts: ClassVar[Sequence[str]] = TEXTS
     criterion: Criterion | None = None  # None before any training
     pooling: TokenPooling | None = None  # None: that of the folder it begins with, else the mean
+    dense: DenseSpec | None = None  # behind the pooling; it comes from the folder that training begins with
     sizes: tuple[int, ...] = ()  # of shorter vectors, which are the first numbers of the whole ones
     scale: float = Field(default=20.0, gt=0)  # of cosines under a softmax: one over the temperature
     margin: float = Field(default=0.5, gt=0)  # of cosines, in the criterion triplet
@@ -95,12 +140,12 @@ class Siamese(Task):
     def main(self) -> str:  # type: ignore[override]
         return MAIN[self.measured or "scored"]
 
-    def build(self, encoder: EncoderSpec, vocabulary: Vocabulary) -> nn.Module:
-        if self.sizes and self.sizes[0] > encoder.output_width:
-            raise SpecError(f"vectors have {encoder.output_width:,} numbers, not {self.sizes[0]:,}", hint="see --sizes")
-        if self.criterion != "softmax":
-            return nn.Identity()
-        return initialised(nn.Linear(3 * encoder.output_width, len(self.labels)), encoder.initial_std)
+    def build(self, encoder: EncoderSpec, vocabulary: Vocabulary) -> SiameseHead:
+        width = encoder.output_width if self.dense is None else self.dense.size
+        if self.sizes and self.sizes[0] > width:
+            raise SpecError(f"vectors have {width:,} numbers, not {self.sizes[0]:,}", hint="see --sizes")
+        num_labels = len(self.labels) if self.criterion == "softmax" else 0
+        return initialised(SiameseHead(encoder.output_width, self.dense, num_labels), encoder.initial_std)
 
     def fitted(self, rows: Iterable[Values]) -> Self:
         roles, scores, labels = set[str](), list[float](), set[str]()
@@ -191,7 +236,7 @@ class Siamese(Task):
             return score
         return (score - self.least) / (self.most - self.least)
 
-    def compared(self, owned: nn.Module, encoder: Encoder, batch: Batch) -> Batch:
+    def compared(self, owned: Any, encoder: Encoder, batch: Batch) -> Batch:
         """What the loss looks at. A text that is to be found by itself is encoded twice."""
         lengths, digests = batch.ragged("texts"), batch.ragged("digests")
         apart = {name: Ragged(batch.tensor(name), lengths.values) for name in ("tokens", "segments")}
@@ -200,7 +245,7 @@ class Siamese(Task):
             apart = {name: _rows_at(rows, twice) for name, rows in apart.items()}
             pairs = torch.full_like(lengths.lengths, 2)
             lengths, digests = Ragged(apart["tokens"].lengths, pairs), Ragged(digests.values[twice], pairs)
-        vectors = self._vectors(encoder, Batch(apart)).float()
+        vectors = self._vectors(owned, encoder, Batch(apart)).float()
         return Batch(
             {
                 "vectors": lengths.with_values(vectors),
@@ -210,21 +255,21 @@ class Siamese(Task):
             }
         )
 
-    def _vectors(self, encoder: Encoder, texts: Batch) -> Tensor:
+    def _vectors(self, owned: SiameseHead, encoder: Encoder, texts: Batch) -> Tensor:
         """[V, W] not normalised"""
-        return TOKEN_POOLING[self.tokens](self.last_states(encoder, texts))
+        return owned.vectors(TOKEN_POOLING[self.tokens](self.last_states(encoder, texts)))
 
-    def loss(self, owned: nn.Module, encoder: Encoder, batch: Batch) -> LossReport:
+    def loss(self, owned: Any, encoder: Encoder, batch: Batch) -> LossReport:
         return self.loss_of(owned, self.compared(owned, encoder, batch))
 
-    def loss_of(self, owned: nn.Module, compared: Batch) -> LossReport:
+    def loss_of(self, owned: Any, compared: Batch) -> LossReport:
         """Of vectors. Losses of all sizes are added up. Held-out rows that the criterion cannot use are ranked."""
         whole = compared.ragged("vectors")
         widths = [whole.values.shape[-1], *(size for size in self.sizes if size < whole.values.shape[-1])]
         losses = [self._losses(owned, compared, whole.with_values(whole.values[:, :width])) for width in widths]
         return LossReport({"siamese": Figure.over(torch.stack(losses).sum(0))})
 
-    def _losses(self, owned: nn.Module, compared: Batch, vectors: Ragged) -> Tensor:
+    def _losses(self, owned: Any, compared: Batch, vectors: Ragged) -> Tensor:
         first, score, label = vectors.starts, compared.tensor("score"), compared.tensor("label")
         text, other = vectors.values[first], vectors.values[first + (vectors.lengths > 1)]
         match self.criterion:
@@ -233,7 +278,7 @@ class Siamese(Task):
             case "cosent":
                 return cosent_loss(text, other, score, self.scale)
             case "softmax" if (label != NONE).all():
-                return F.cross_entropy(owned(relation(text, other)), label, reduction="none")
+                return F.cross_entropy(owned.logits(text, other), label, reduction="none")
             case "triplet" if (vectors.lengths == len(TEXTS)).all():
                 return triplet_loss(text, other, vectors.values[first + 2], self.margin)
             case _:
@@ -242,14 +287,14 @@ class Siamese(Task):
     def counts(self, batch: Batch) -> Mapping[str, int]:
         return {"siamese": 1 if self.criterion == "cosent" else batch.ragged("texts").num_rows}
 
-    def outputs(self, owned: nn.Module, encoder: Encoder, batch: Batch) -> list[np.ndarray]:
+    def outputs(self, owned: Any, encoder: Encoder, batch: Batch) -> list[np.ndarray]:
         """The vectors of a row's texts, normalised, one after another; behind those of a pair the logits of labels."""
         texts = batch.ragged("texts")
         apart = {name: Ragged(batch.tensor(name), texts.values) for name in ("tokens", "segments")}
-        found = self._vectors(encoder, Batch(apart)).float()
+        found = self._vectors(owned, encoder, Batch(apart)).float()
         rows = zip(texts.with_values(F.normalize(found)).rows(), texts.with_values(found).rows(), strict=True)
         told = [
-            torch.cat([unit.flatten(), owned(relation(*raw.split(1))).flatten()])
+            torch.cat([unit.flatten(), owned.logits(*raw.split(1)).flatten()])
             if self.labels and len(raw) == 2
             else unit.flatten()
             for unit, raw in rows

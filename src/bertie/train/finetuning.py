@@ -15,7 +15,7 @@ from bertie.data.rows import RowError
 from bertie.errors import InputError, SpecError, TokenizerError
 from bertie.models.model import Model
 from bertie.models.pretrained import Pretrained
-from bertie.models.sentence import left_behind, pooled_as
+from bertie.models.sentence import begin_with, going_on, left_behind
 from bertie.models.task_recipe import task_recipe
 from bertie.models.variant import with_recipe
 from bertie.nn.feature_top import FeatureTopSpec
@@ -135,11 +135,14 @@ class Job:
 
 def task_model(pretrained: Pretrained, tasks: Sequence[Task], seed: int, top: FeatureTopSpec | None = None) -> Model:
     """The encoder as it was, and a new head for each task; heads of earlier training are left behind."""
-    tasks = [pooled_as(task, pretrained.settings) for task in tasks]
+    width = pretrained.recipe.encoder.replace(top=top).output_width
+    tasks = [going_on(task, pretrained.settings, width) for task in tasks]
     kinds = [task.kind for task in tasks]
     if twice := next((kind for kind in kinds if kinds.count(kind) > 1), None):
         raise SpecError(f"two tasks of the kind {twice} cannot share a model", hint="train them apart")
-    return with_recipe(pretrained.model, task_recipe(pretrained.recipe, *tasks, top=top), seed)
+    model = with_recipe(pretrained.model, task_recipe(pretrained.recipe, *tasks, top=top), seed)
+    begin_with(model, pretrained.settings)
+    return model
 
 
 def check_length(pretrained: Pretrained, length: int) -> Tokenizer:
