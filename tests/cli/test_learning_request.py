@@ -43,7 +43,8 @@ def test_words_become_a_spec(words: tuple[Any, ...], expected: dict[str, Any]) -
         ((None, None, None, "query"), "--lora-on says nothing without --lora"),
         ((8, None, None, "querry"), "no part of a layer 'querry'"),
         ((8, None, None, ""), "no part of a layer ''"),
-        ((8, None, 1.0, None), "dropout"),
+        ((8, None, 1.0, None), "--lora-dropout: input should be less than 1"),
+        ((8, -1.0, None, None), "--lora-alpha: input should be greater than 0"),
     ],
 )
 def test_wrong_words_about_adapters_are_refused(given: tuple[Any, ...], told: str) -> None:
@@ -57,8 +58,8 @@ def test_wrong_words_about_adapters_are_refused(given: tuple[Any, ...], told: st
         (("embedding", None, None), "did you mean 'embeddings'"),
         ((None, "often", None), "'often' is no number of steps"),
         (("all", "epoch", None), "none of them can be unfrozen"),
-        ((None, None, 1.5), "layer_decay"),
-        ((None, "0", None), "unfreeze_every"),
+        ((None, None, 1.5), "--layer-decay: input should be less than or equal to 1"),
+        ((None, "0", None), "--unfreeze-every: input should be greater than or equal to 1"),
     ],
 )
 def test_wrong_words_about_layers_are_refused(words: tuple[Any, ...], told: str) -> None:

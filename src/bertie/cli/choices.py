@@ -1,6 +1,7 @@
-"""Choices by name on the command line: a wrong name gets the nearest right one."""
+"""Words of the command line: a wrong name gets the nearest right one, a wrong value is told with its flag."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
@@ -26,3 +27,15 @@ def check(what: str, name: str, known: Iterable[str]) -> None:
         nearest = get_close_matches(name, names, n=1)
         hint = f"did you mean {nearest[0]!r}?" if nearest else f"there are {', '.join(names)}"
         raise SpecError(f"there is no {what} {name!r}", hint=hint)
+
+
+@contextmanager
+def told_by_flags(flags: Mapping[str, str]) -> Iterator[None]:
+    """A mistake in a field of a spec is told under its flag; `flags` has them by the last part of a field's name."""
+    try:
+        yield
+    except SpecError as error:
+        field, _, what = error.what.partition(": ")
+        if (flag := flags.get(field.rpartition(".")[2])) is None:
+            raise
+        raise SpecError(f"{flag}: {what}", where=error.where, hint=error.hint) from None

@@ -8,7 +8,7 @@ from typing import Any
 import typer
 
 from bertie.cli.beginning_request import FRESH_RATE, beginning_of, check_beginning
-from bertie.cli.choices import check
+from bertie.cli.choices import check, told_by_flags
 from bertie.cli.feature_request import RATE, TOP_RATE, TOPS, feature_top, store_folder
 from bertie.cli.learning_request import LORA_RATE, TARGETS, learning_of, low_rank_of, refuse_together, usual_rate
 from bertie.cli.noise_request import noise_of, tell_replaced
@@ -49,6 +49,7 @@ from bertie.train.task_evaluation import TaskEvaluation
 from bertie.train.tensorboard import TensorBoard
 
 REPORT = "report.html"
+FLAGS = {"rate": "--lr", "decay": "--weight-decay", "warmup": "--warmup", "epsilon": "--epsilon"}
 
 
 def finetune(
@@ -195,7 +196,8 @@ def finetune(
     with joined() as ranks:
         summaries: dict[int, dict[str, Any]] = {}
         for number, folder in folders.items():
-            options = FinetuneOptions.of_epochs(num_rows, epochs, batch, {**fields, "seed": number})
+            with told_by_flags(FLAGS):
+                options = FinetuneOptions.of_epochs(num_rows, epochs, batch, {**fields, "seed": number})
             board = TensorBoard(folder) if tensorboard and ranks.leads else None
             # A run changes the model that it is given.
             begun = pretrained if number == seed else beginning.model(number)

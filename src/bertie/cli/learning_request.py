@@ -2,7 +2,7 @@
 
 from typing import Any, get_args
 
-from bertie.cli.choices import check
+from bertie.cli.choices import check, told_by_flags
 from bertie.errors import SpecError
 from bertie.nn.low_rank import LowRankSpec, Target
 from bertie.train.learning_rates import LearningSpec
@@ -25,7 +25,8 @@ def low_rank_of(rank: int | None, alpha: float | None, dropout: float | None, on
         return None
     for word in told.get("on", ()):
         check("part of a layer", word, TARGETS)
-    return LowRankSpec.parse({"rank": rank, **told}, where="bertie finetune")
+    with told_by_flags({name: f"--lora-{name}" for name in given}):
+        return LowRankSpec.parse({"rank": rank, **told}, where="bertie finetune")
 
 
 def learning_of(
@@ -43,7 +44,8 @@ def learning_of(
         fields["unfreeze_every"] = epoch if unfreeze_every == EPOCH else int(unfreeze_every)
     if layer_decay is not None:
         fields["layer_decay"] = layer_decay
-    return LearningSpec.parse(fields, where="bertie finetune") if fields else None
+    with told_by_flags({name: f"--{name.replace('_', '-')}" for name in LearningSpec.model_fields}):
+        return LearningSpec.parse(fields, where="bertie finetune") if fields else None
 
 
 def refuse_together(learning: LearningSpec | None, low_rank: LowRankSpec | None, features: bool, fresh: bool) -> None:

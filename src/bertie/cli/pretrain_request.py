@@ -8,7 +8,7 @@ from typing import Any
 import typer
 
 from bertie.cli.amounts import count_of, curriculum_of, seconds_of
-from bertie.cli.choices import check, choose_recipe
+from bertie.cli.choices import check, choose_recipe, told_by_flags
 from bertie.cli.config_file import FILE, settle, write_toml
 from bertie.cli.corpus_opening import open_training_corpus
 from bertie.data.corpus import Corpus
@@ -34,12 +34,12 @@ GROUPS = (BUDGETS, ("recipe", "base"), ("length", "curriculum"))  # one of each 
 DEPENDENT = (("ramp_share", "ramp_from"), ("size", "recipe"))
 CHOSEN = (("schedule", SCHEDULES), ("mask", MASKS), ("sentences", SENTENCES), ("precision", CHOICES))
 FLAGS = {  # of what a user may get wrong in ways that only the options as a whole can tell
-    "adamw.rate": "--lr",
-    "adamw.decay": "--weight-decay",
-    "adamw.clip": "--clip",
-    "schedule.warmup": "--warmup",
-    "ramp.begin": "--ramp-from",
-    "ramp.share": "--ramp-share",
+    "rate": "--lr",
+    "decay": "--weight-decay",
+    "clip": "--clip",
+    "warmup": "--warmup",
+    "begin": "--ramp-from",
+    "share": "--ramp-share",
 }
 LENGTH = 128
 WARMUP, LONGEST_WARMUP = 0.1, 10_000  # a share of the run; steps
@@ -124,11 +124,8 @@ def choose_options(given: Given, budget: AnyBudget) -> PretrainOptions:
         "schedule": {"kind": given["schedule"], "warmup": warmup_share(given["warmup"], budget)},
         "eval_every": given["eval_every"] or given["save_every"],
     }
-    try:
+    with told_by_flags(FLAGS):
         return PretrainOptions.parse(fields, where="bertie pretrain")
-    except SpecError as error:
-        field, _, what = error.what.partition(": ")
-        raise SpecError(f"{FLAGS.get(field, field)}: {what}", where=error.where, hint=error.hint) from None
 
 
 def warmup_share(warmup: float | None, budget: AnyBudget) -> float:
