@@ -39,9 +39,10 @@ def printed(table: object) -> str:
 def test_places_are_counted_beside_bm25_whatever_they_say(made: Make) -> None:
     results = a_result(made)
     assert results.num_found == (1, 1, 1)
-    assert results.num_found_alone == 1
+    assert results.num_found_alone == (1, 1)
     text = printed(question_table(results))
     assert "for 1 of 3 questions by meaning, 1 by words" in " ".join(text.split())
+    assert "not by words: 1; 1 not in the whole texts either" in " ".join(text.split())
     assert "write [logs]" in text
     row = next(line for line in text.splitlines() if "copy a folder" in line)
     assert [cell.strip() for cell in row.strip("│").split("│")] == [
@@ -57,7 +58,9 @@ def test_places_are_counted_beside_bm25_whatever_they_say(made: Make) -> None:
 def test_the_page_has_all_of_it(made: Make, tmp_path: Path) -> None:
     place = Place(tmp_path)
     text = results_page(a_result(made), place, Plan())
-    assert "<td>copy a folder</td><td>shutil</td><td>2</td>" in text
+    assert (
+        "<td>copy a folder</td><td>2</td><td>–</td><td>–</td><td>shutil</td><td>os.walk, shutil.copytree</td>" in text
+    )
     assert "4.0" in text
     for command in next_commands(place, Plan()):
         assert command.split('"')[0] in text

@@ -45,9 +45,10 @@ class Results:
         )
 
     @property
-    def num_found_alone(self) -> int:
-        """By meaning, where words found none."""
-        return sum(one.meaning_place is not None and one.words_place is None for one in self.outcomes)
+    def num_found_alone(self) -> tuple[int, int]:
+        """By meaning, where words found none in the same texts, and where they found none in the whole texts."""
+        found = [one for one in self.outcomes if one.meaning_place is not None]
+        return sum(one.words_place is None for one in found), sum(one.whole_place is None for one in found)
 
 
 def open_finder(place: Place) -> Finder:

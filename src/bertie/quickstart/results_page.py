@@ -15,7 +15,7 @@ from bertie.train.run_folder import MODEL
 
 SHOWN = 3  # entries of an answer in a table
 NOT_FOUND = "–"
-QUESTION_HEAD = ("question", "accepted", "by meaning", "first", "BM25", "first", "BM25, whole texts")
+QUESTION_HEAD = ("question", "by meaning", "BM25", "BM25, whole texts", "accepted", "first by meaning", "first by BM25")
 SHORT_HEAD = ("question", "by meaning", "BM25", "BM25, whole texts", "first by meaning")
 
 
@@ -55,25 +55,18 @@ def score_rows(found: Results) -> list[tuple[str, str, str]]:
 
 def questions_told(found: Results) -> str:
     by_meaning, by_words, in_whole = found.num_found
+    alone, alone_in_whole = found.num_found_alone
     return (
         f"An accepted module is among the first {TOP} for {by_meaning} of {len(found.outcomes)} questions by meaning, "
         f"{by_words} by words (BM25) in the same texts (names and summaries), {in_whole} by words in the whole texts. "
-        f"{found.num_found_alone} are found by meaning and not by words in the same texts."
+        f"Found by meaning and not by words: {alone}; {alone_in_whole} not in the whole texts either."
     )
 
 
 def question_row(outcome: Outcome) -> tuple[str, ...]:
     question = outcome.question
-    by_meaning, by_words, in_whole = places(outcome)
-    return (
-        question.question,
-        ", ".join(question.accepted),
-        by_meaning,
-        names(outcome.by_meaning[:SHOWN]),
-        by_words,
-        names(outcome.by_words[:SHOWN]),
-        in_whole,
-    )
+    first = (names(side[:SHOWN]) for side in (outcome.by_meaning, outcome.by_words))
+    return (question.question, *places(outcome), ", ".join(question.accepted), *first)
 
 
 def places(outcome: Outcome) -> tuple[str, str, str]:
