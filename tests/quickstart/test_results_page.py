@@ -58,9 +58,7 @@ def test_places_are_counted_beside_bm25_whatever_they_say(made: Make) -> None:
 def test_the_page_has_all_of_it(made: Make, tmp_path: Path) -> None:
     place = Place(tmp_path)
     text = results_page(a_result(made), place, Plan())
-    assert (
-        "<td>copy a folder</td><td>2</td><td>–</td><td>–</td><td>shutil</td><td>os.walk, shutil" in text
-    )
+    assert "<td>copy a folder</td><td>2</td><td>–</td><td>–</td><td>shutil</td><td>os.walk, shutil" in text
     assert "4.0" in text
     for command in next_commands(place, Plan()):
         assert command.split('"')[0] in text

@@ -79,7 +79,9 @@ def finetune(
     loss: str | None = typer.Option(None, help=f"--siamese: {', '.join(WAYS)}; what suits the columns by default."),
     sizes: str | None = typer.Option(None, help="--siamese: also learn shorter vectors, like 256,128,64."),
     epochs: float = typer.Option(3.0, min=0.0, help="How often every row is seen."),
-    batch: int = typer.Option(32, min=1, help="Rows of a step; a question is one row, with all windows of its passage."),
+    batch: int = typer.Option(
+        32, min=1, help="Rows of a step; a question is one row, with all windows of its passage."
+    ),
     length: int | None = typer.Option(None, min=8, help="Tokens of a row; 128, for answer 384, by default."),
     lr: float | None = typer.Option(
         None, help=f"The highest learning rate; {RATE:g}, with --features {TOP_RATE:g}, with --lora {LORA_RATE:g}."
