@@ -52,5 +52,5 @@ def test_the_model_itself_is_not_overwritten(base: Path, run_bertie: Run, tmp_pa
 def test_too_few_texts_are_one_sentence(base: Path, run_bertie: Run, tmp_path: Path) -> None:
     (tmp_path / "texts.txt").write_text("w1\nw2\nw3\n")
     done = run_bertie("whiten", base, "--data", tmp_path / "texts.txt", "--out", tmp_path / "white")
-    assert done.returncode == 2 and "3 texts tell of 2 directions, 16 were asked for" in done.stderr
+    assert done.returncode == 2 and "3 texts tell of 2 directions, 15 are needed" in done.stderr
     assert not (tmp_path / "white").exists()

@@ -254,6 +254,10 @@ def test_a_siamese_task_goes_on_with_the_dense_layer_of_its_folder(
     begin_with(model, settings)
     learned = learned_settings(model, 77)
     assert learned is not None and learned.projection == settings.projection
+    own = task.replace(dense=DenseSpec(size=3))
+    model = Model.new(bert(Size(depth=1, width=8, num_heads=2), vocab_size=9).replace(objectives=(own,)))
+    begin_with(model, settings)
+    assert model.heads["siamese"].get_parameter("dense.weight").shape == (3, 8), "a layer of another form is new"
     other = going_on(Siamese(), settings, 16)
     assert isinstance(other, Siamese) and other.dense is None, "vectors of another width do not fit"
 

@@ -57,7 +57,7 @@ def test_the_first_numbers_are_the_directions_of_most_spread() -> None:
 
 
 def test_too_few_texts_are_refused() -> None:
-    with pytest.raises(InputError, match="4 texts tell of 3 directions, 6 were asked for"):
+    with pytest.raises(InputError, match="4 texts tell of 3 directions, 5 are needed"):
         whitening(moments_of(crowded(4)))
     assert whitening(moments_of(crowded(4)), 3).weight.shape == (3, 6)
     with pytest.raises(InputError, match="vectors of 6 numbers cannot become vectors of 7"):
@@ -67,8 +67,23 @@ def test_too_few_texts_are_refused() -> None:
 def test_a_direction_in_which_no_text_differs_is_left_out() -> None:
     flat = crowded() @ np.diag([1, 1, 1, 0, 1, 1])
     assert whitening(moments_of(flat)).weight.shape == (5, 6)
-    with pytest.raises(InputError, match="400 texts tell of 5 directions, 6 were asked for"):
+    with pytest.raises(InputError, match="400 texts tell of 5 directions, 6 are needed"):
         whitening(moments_of(flat), 6)
+
+
+@pytest.mark.parametrize("num_texts", [1, 3])
+def test_texts_that_say_next_to_nothing_are_refused(num_texts: int) -> None:
+    few = (1000 + crowded(num_texts)).astype(np.float32).repeat(100, 0)
+    with pytest.raises(InputError, match=f"texts tell of {num_texts - 1} directions, 5 are needed"):
+        whitening(moments_of(few))
+
+
+def test_texts_longer_than_the_folder_takes_are_refused(pristine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = bertie.load(pristine)
+    assert whitened(model, TEXTS, 8, 5).model.stated_limit == 5
+    monkeypatch.setattr(model.tokenizer, "max_length", 8)
+    with pytest.raises(InputError, match="texts of 9 tokens are longer than the folder takes; --max-length 8"):
+        whitened(model, TEXTS, 8, 9)
 
 
 def test_a_folder_opens_with_the_same_vectors_here_and_there(pristine: Path, tmp_path: Path) -> None:

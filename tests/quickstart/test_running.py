@@ -53,7 +53,7 @@ def run(commands: list[list[str]]) -> Callable[[Sequence[str]], None]:
             out.write_text("")
             return
         out.mkdir(exist_ok=True)
-        for name in ("summary.json", "manifest.json", "modules.json"):
+        for name in ("summary.json", "manifest.json", "config.json"):
             (out / name).write_text("{}")
 
     return leave

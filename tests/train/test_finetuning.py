@@ -209,11 +209,11 @@ def test_what_is_measured_and_saved_has_the_head_of_the_model(tokenizer: Tokeniz
     assert figures["loss"] == pytest.approx(summary["evaluation"]["loss"], rel=1e-4)
 
 
-def learn_vectors(folder: Path, base: Pretrained, tmp_path: Path, **fields: Any) -> Record:
+def learn_vectors(folder: Path, base: Pretrained, tmp_path: Path, name: str | None = None, **fields: Any) -> Record:
     rows = [{"text": f"w{number} w{number + 1}", "other": f"w{number + 2} w{number}"} for number in range(8)]
     train = Labelled(write(tmp_path / "pairs.jsonl", rows).rows, {"text": "text", "other": "other"})
     job = Job.of(fit(Siamese(), train, "refuse"), train, None, tokenizer_of(base), 16, "refuse")
-    return finetune(folder, base, [job], options(8, epochs=1, **fields))
+    return finetune(folder, base, [job], options(8, epochs=1, **fields), base=name)
 
 
 def dense_base(base: Pretrained) -> Pretrained:
@@ -244,6 +244,26 @@ def test_a_dense_layer_behind_the_pooling_learns_with_the_encoder(
     measured = Examples(task, pair, tokenizer_of(learned), 16, "refuse").all()
     (answer,) = TaskEvaluation(task, measured, None).answers(learned.model)
     assert answer["cosine"] == pytest.approx(float(vectors[0] @ vectors[1]), abs=1e-6)
+
+
+def test_adapters_and_what_they_are_merged_into_make_the_same_vectors(base: Pretrained, tmp_path: Path) -> None:
+    dense_base(base).save(tmp_path / "base")
+    begun = bertie.load(tmp_path / "base")
+    learn_vectors(tmp_path / "run", begun, tmp_path, str(tmp_path / "base"), low_rank={"rank": 2})
+    merged, adapter = (bertie.load(tmp_path / "run" / "model" / inside) for inside in ("", "adapter"))
+    texts = ["w1 w2", "w3"]
+    torch.testing.assert_close(adapter.encode(texts), merged.encode(texts), rtol=0, atol=1e-6)
+    assert adapter.stated_limit == merged.stated_limit
+    assert not torch.allclose(torch.tensor(begun.encode(texts)), torch.tensor(merged.encode(texts)), atol=1e-3)
+
+
+@pytest.mark.parametrize("learning", [{"freeze": "all"}, {"unfreeze_every": 1}])
+def test_frozen_layers_under_nothing_that_learns_are_refused(
+    base: Pretrained, tmp_path: Path, learning: dict[str, Any]
+) -> None:
+    with pytest.raises(SpecError, match="nothing stands above them that could learn"):
+        learn_vectors(tmp_path / "run", base, tmp_path, learning=learning)
+    assert learn_vectors(tmp_path / "dense", dense_base(base), tmp_path, learning={"freeze": "all"})["steps"] == 1
 
 
 def test_a_dense_layer_that_is_left_behind_is_told(base: Pretrained, tmp_path: Path) -> None:

@@ -378,5 +378,6 @@ def load(source: str | Path, recipe_type: type[Recipe] = Recipe) -> Pretrained:
     else:
         opened, base = open_folder(folder, recipe_type), folder
     tokenizer = load_tokenizer(folder) or load_tokenizer(base)
-    settings = read_sentence_settings(base)
+    # What was adapted by bertie says by its own recipe how vectors are made; others' adapters leave that to the base.
+    settings = None if base != folder and opened.card else read_sentence_settings(base)
     return Pretrained(opened.model, tokenizer, settings, opened.report, opened.card)

@@ -73,15 +73,19 @@ def going_on(task: Task, settings: SentenceSettings | None, width: int) -> Task:
     layer = settings.projection
     if layer is None or task.dense is not None or layer.weight.shape[1] != width:
         return task
-    size = len(layer.weight)
-    return task.replace(dense=DenseSpec(size=size, bias=layer.bias is not None, activation=layer.activation))
+    return task.replace(dense=dense_of(layer))
+
+
+def dense_of(layer: Projection) -> DenseSpec:
+    return DenseSpec(size=len(layer.weight), bias=layer.bias is not None, activation=layer.activation)
 
 
 def begin_with(model: Model, settings: SentenceSettings | None) -> None:
-    """The dense layer of a siamese task has the weights of the folder's."""
+    """The dense layer of a siamese task has the weights of the folder's, where it is of that form."""
     for task in model.recipe.objectives:
-        if isinstance(task, Siamese) and task.dense is not None and settings is not None and settings.projection:
-            head_of(model, task).begin_with(settings.projection)
+        layer = None if settings is None else settings.projection
+        if isinstance(task, Siamese) and layer is not None and task.dense == dense_of(layer):
+            head_of(model, task).begin_with(layer)
 
 
 def left_behind(task: Task, settings: SentenceSettings | None) -> list[str]:

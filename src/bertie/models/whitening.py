@@ -18,7 +18,9 @@ from bertie.models.sentence import SentenceSettings
 from bertie.nn.pooling import Pooling, Projection
 
 AT_ONCE = 2048  # texts
-LEAST_SHARE = 1e-9  # of the largest spread: a direction with less is one that the texts say nothing of
+# A direction with less spread than this share of the largest, or of the numbers themselves, which are rounded, is one
+# that the texts say nothing of.
+LEAST_SHARE, ROUNDING = 1e-9, 1e-13
 
 
 class Moments:
@@ -39,21 +41,27 @@ class Moments:
         return self._sum / max(1, self.count)
 
     @property
+    def mean_square(self) -> float:
+        """Of a vector's length."""
+        return float(np.trace(self._products)) / max(1, self.count)
+
+    @property
     def covariance(self) -> np.ndarray:
         return self._products / max(1, self.count) - np.outer(self.mean, self.mean)
 
 
 def whitening(moments: Moments, size: int | None = None) -> Projection:
-    """The directions in which vectors differ most come first. Where no size is given it is that of the vectors, but
-    without directions in which many texts do not differ: behind a norm without a bias there is one."""
+    """The directions in which vectors differ most come first. Where no size is given it is that of the vectors, or one
+    less: behind a layer norm there is a direction in which nothing differs."""
     spread, directions = np.linalg.eigh(moments.covariance)
     spread, directions = spread[::-1], directions[:, ::-1]
     if size is not None and size > len(spread):
         raise InputError(f"vectors of {len(spread):,} numbers cannot become vectors of {size:,}")
-    num_known = int((spread > LEAST_SHARE * max(spread[0], 0.0)).sum())
-    size = size or (num_known if moments.count > len(spread) else len(spread))
-    if not num_known or num_known < size:
-        what = f"{moments.count:,} texts tell of {num_known:,} directions, {size:,} were asked for"
+    least = max(LEAST_SHARE * spread[0], ROUNDING * moments.mean_square)
+    num_known = int((spread > least).sum())
+    size = size or max(num_known, len(spread) - 1)
+    if num_known < size:
+        what = f"{moments.count:,} texts tell of {num_known:,} directions, {size:,} are needed"
         raise InputError(what, hint="give more texts, or a smaller --size")
     weight = (directions[:, :size] / np.sqrt(spread[:size])).T  # [size, W]
     return Projection(torch.from_numpy(weight).float(), torch.from_numpy(-weight @ moments.mean).float())
@@ -72,11 +80,15 @@ class Whitened:
 def whitened(
     model: Pretrained, texts: Iterable[str], size: int | None = None, max_length: int | None = None
 ) -> Whitened:
-    """Texts are cut at `max_length` tokens, and so will be those that are compared; else where the folder says."""
+    """Texts are cut at `max_length` tokens, and so will be those that are compared; else where the folder says, which
+    is never exceeded."""
     limit = max_length or model.stated_limit or model.limit
+    if limit is not None and model.tokenizer is not None and limit > (model.tokenizer.max_length or limit):
+        what = f"texts of {limit:,} tokens are longer than the folder takes"
+        raise InputError(what, hint=f"--max-length {model.tokenizer.max_length} is the most")
     own = model.settings or SentenceSettings(Pooling(), limit)
     if own.projection is not None:
-        raise CapabilityError("has a dense layer behind its pooling already", hint="take the folder it was made from")
+        raise CapabilityError("has a dense layer behind its pooling already", hint="take a folder without one")
     moments: Moments | None = None
     num_truncated = num_replaced = 0
     remaining = iter(texts)

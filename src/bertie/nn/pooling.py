@@ -76,7 +76,7 @@ ACTIVATIONS: dict[Activation, Callable[[Tensor], Tensor]] = {"identity": lambda 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Projection:
-    """A dense layer over rows' vectors: such a layer whitens them. It is kept with the pooling and does not learn."""
+    """A dense layer over rows' vectors: such a layer whitens them. It is kept with the pooling."""
 
     weight: Tensor  # [size, width]
     bias: Tensor | None = None  # [size]

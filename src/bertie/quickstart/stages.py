@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from bertie.data.manifest import FILE as MANIFEST
-from bertie.models.sentence import MODULES
 from bertie.progress import progress_line
 from bertie.quickstart.documentation import gather, source_files
 from bertie.quickstart.entry import Entry, read_entries, write_entries
@@ -31,6 +30,7 @@ from bertie.quickstart.pace import Pace, read_pace
 from bertie.quickstart.plan import CLASSIFIER, ENCODER, PRETRAINING, Place, Plan
 from bertie.train.run_folder import MODEL, SUMMARY
 
+CONFIG = "config.json"  # of a model folder, written last
 STAGES = ("gather", "vocabulary", "corpus", "pretrain", "classify", "whiten", "encode", "embed")
 VOCABULARY = 8000  # pieces: fewer make a smaller head, and the text is not large
 EPOCHS = 3  # of the classifier
@@ -95,7 +95,7 @@ def stages(place: Place, plan: Plan) -> list[Stage]:
     whitening = Stage(
         "whiten",
         "Spread its vectors evenly: those of a young model point one way, and comparing them would teach nothing.",
-        place.spread / MODULES,
+        place.spread / CONFIG,
         prepare=work.write_texts,
         words=lambda: [
             *("whiten", str(place.pretraining / MODEL), "--data", str(place.rows("texts", "train"))),
@@ -148,7 +148,7 @@ class _Work:
     @property
     def spread(self) -> str:
         """The base of the encoder."""
-        return str(self.place.spread) if (self.place.spread / MODULES).exists() else self.base
+        return str(self.place.spread) if (self.place.spread / CONFIG).exists() else self.base
 
     @property
     def pace(self) -> Pace:

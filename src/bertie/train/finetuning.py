@@ -182,7 +182,7 @@ def finetune(
     if options.low_rank is not None:
         adapt(model.encoder, options.low_rank, options.seed)
     if options.learning is not None:
-        refuse_idle(options.learning.check(model), options)
+        refuse_idle(options.learning.check(model), options, any(True for _ in model.heads.parameters()))
     # With the heads that suit the model.
     tasks = {task.kind: task for task in model.recipe.objectives if isinstance(task, Task)}
     card = {"length": options.length, **({} if base is None else {"base": base})}
@@ -199,8 +199,11 @@ def finetune(
     return run_in(Path(folder), model, data, tokenizer, options, resolved, config=config, tell=tell, ranks=ranks)
 
 
-def refuse_idle(learning: Learning, options: FinetuneOptions) -> None:
-    """Wishes under which what was asked to learn never would."""
+def refuse_idle(learning: Learning, options: FinetuneOptions, has_heads: bool) -> None:
+    """Wishes under which what was asked to learn never would. Vectors of a plain model have no head that could."""
+    if not has_heads and learning.lowest(0) > learning.depth:
+        what = "all layers are frozen, and nothing stands above them that could learn"
+        raise SpecError(what, hint="freeze fewer of them, or begin with a folder that bertie whiten wrote")
     every, steps = learning.spec.unfreeze_every, options.budget.steps
     if every is not None and every >= steps:
         what = f"the run's {steps:,} steps end before a layer is unfrozen, which is every {every:,} steps"
