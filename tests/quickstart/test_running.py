@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from bertie.errors import SpecError
 from bertie.quickstart import pace
 from bertie.quickstart import stages as stages_file
 from bertie.quickstart.learning_rows import read_rows
@@ -113,6 +114,8 @@ def test_real_weights_need_no_vocabulary_and_no_pretraining(
     run_stages(*started(tmp_path / "out", texts=texts, base="my-model"), run, lambda told: None)
     assert verbs(commands) == ["finetune classify", "finetune similarity", "embed"]
     assert commands[0][commands[0].index("--base") + 1] == "my-model"
+    with pytest.raises(SpecError, match="no stage 'pretrain'; it has gather, classify, encode, embed"):
+        run_stages(*started(tmp_path / "other", texts=texts, base="my-model"), run, lambda told: None, until="pretrain")
 
 
 def test_vectors_are_spread_before_they_are_compared(

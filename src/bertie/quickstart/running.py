@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 
 from bertie.data.manifest import write_whole
+from bertie.errors import SpecError
 from bertie.quickstart.plan import Place, Plan
 from bertie.quickstart.stages import Say, Stage, stages
 
@@ -15,6 +16,8 @@ Run = Callable[[Sequence[str]], None]  # a command of bertie, in words
 def run_stages(place: Place, plan: Plan, run: Run, say: Say, until: str | None = None) -> None:
     """What is over is passed by. `until` names the last stage to run."""
     known = stages(place, plan)
+    if until is not None and until not in (names := [stage.name for stage in known]):
+        raise SpecError(f"beginning with real weights has no stage {until!r}", hint=f"it has {', '.join(names)}")
     for number, stage in enumerate(known, 1):
         say(f"\nStage {number} of {len(known)}, {stage.name}. {stage.does}")
         if stage.leaves.exists():
