@@ -12,7 +12,8 @@ from bertie.models.folder import read_json
 from bertie.models.model import Model
 from bertie.models.weights import SINGLE, read_weights, write_weights
 from bertie.nn.pooling import Activation, Pooling, Projection, TokenPooling
-from bertie.tasks.siamese import DenseSpec, Siamese, SiameseHead
+from bertie.tasks.siamese import Siamese
+from bertie.tasks.siamese_head import DenseSpec, SiameseHead
 from bertie.tasks.task import Task
 
 POOLING_MODES: dict[str, TokenPooling] = {"cls": "first", "mean": "mean", "max": "max"}

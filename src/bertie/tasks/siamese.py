@@ -16,17 +16,16 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 from pydantic import Field, field_validator
-from torch import Tensor, nn
+from torch import Tensor
 
 from bertie.batch import Batch, Ragged
 from bertie.data.rows.header import is_number
 from bertie.errors import InputError, SpecError
 from bertie.nn.encoder import Encoder, EncoderSpec
 from bertie.nn.initial import initialised
-from bertie.nn.pooling import ACTIVATIONS, TOKEN_POOLING, Activation, Projection, TokenPooling
+from bertie.nn.pooling import TOKEN_POOLING, TokenPooling
 from bertie.objectives.objective import FIRST, Vocabulary
 from bertie.objectives.report import Figure, LossReport
-from bertie.spec import Spec
 from bertie.tasks.label_sets import (
     at_least_two,
     doubt,
@@ -39,10 +38,11 @@ from bertie.tasks.label_sets import (
 )
 from bertie.tasks.metrics.numbers import pearson, spearman
 from bertie.tasks.metrics.ranking import retrieval_ranks
+from bertie.tasks.siamese_head import DenseSpec, SiameseHead
 from bertie.tasks.siamese_rows import MAIN, ROLES, TEXTS, WAYS, Criterion, Gold, RowKind, chosen, kind_of
 from bertie.tasks.similarity import number_of
 from bertie.tasks.task import Answer, Example, Task, Values, encoded, text_of
-from bertie.tasks.vector_losses import cosent_loss, cosine_loss, ranking_loss, relation, triplet_loss
+from bertie.tasks.vector_losses import cosent_loss, cosine_loss, ranking_loss, triplet_loss
 from bertie.text.tokenizer import Tokenizer
 
 NAMES = {"text": "text", "other": "second text", "negative": "third text"}
@@ -53,48 +53,6 @@ class VectorAnswer(dict[str, Any]):
     """An answer that remembers its texts' vectors: a rank is told of all rows together."""
 
     vectors: np.ndarray  # [texts of the row, W]
-
-
-class DenseSpec(Spec):
-    """A layer from a row's pooled vector to its final one."""
-
-    size: int = Field(ge=1)
-    bias: bool = True
-    activation: Activation = "identity"
-
-
-class SiameseHead(nn.Module):
-    """What a siamese task owns: the dense layer behind its pooling, and the layer that tells labels; either may be
-    missing."""
-
-    def __init__(self, width: int, dense: DenseSpec | None, num_labels: int):
-        super().__init__()
-        self.activation: Activation = "identity" if dense is None else dense.activation
-        self.dense = None if dense is None else nn.Linear(width, dense.size, bias=dense.bias)
-        self.labels = nn.Linear(3 * (dense.size if dense else width), num_labels) if num_labels else None
-
-    def vectors(self, pooled: Tensor) -> Tensor:
-        return pooled if self.dense is None else ACTIVATIONS[self.activation](self.dense(pooled))
-
-    def logits(self, text: Tensor, other: Tensor) -> Tensor:
-        assert self.labels is not None
-        found: Tensor = self.labels(relation(text, other))
-        return found
-
-    @property
-    def projection(self) -> Projection | None:
-        """The dense layer as it is kept with a pooling."""
-        if self.dense is None:
-            return None
-        bias = None if self.dense.bias is None else self.dense.bias.detach().clone()
-        return Projection(self.dense.weight.detach().clone(), bias, self.activation)
-
-    @torch.no_grad()
-    def begin_with(self, projection: Projection) -> None:
-        assert self.dense is not None
-        self.dense.weight.copy_(projection.weight)
-        if projection.bias is not None:
-            self.dense.bias.copy_(projection.bias)
 
 
 class Siamese(Task):
