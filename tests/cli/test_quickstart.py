@@ -1,6 +1,9 @@
 """`bertie quickstart` on a few texts: as its user sees it. What its parts do is tested beside them."""
 
 import json
+import subprocess
+import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from subprocess import CompletedProcess
@@ -82,3 +85,16 @@ def test_from_nothing_to_answers(files: list[Path], tmp_path: Path, run_bertie: 
     assert "It is left out" in done.stderr, "one file has nothing to tell apart"
     assert (out / "pretraining/model/model.safetensors").exists()
     assert "a goat" in done.stdout
+
+
+@pytest.mark.slow
+def test_a_killed_gathering_leaves_no_process_behind(tmp_path: Path) -> None:
+    """Who reads what it prints would wait for ever."""
+    words = [sys.executable, "-m", "bertie", "quickstart", "--until", "gather", "--out", str(tmp_path / "out")]
+    started = subprocess.Popen(words, stderr=subprocess.PIPE, text=True)
+    assert started.stderr is not None
+    while "$ bertie quickstart" not in started.stderr.readline():
+        pass
+    time.sleep(3)  # until workers are at work
+    started.kill()
+    started.communicate(timeout=30)

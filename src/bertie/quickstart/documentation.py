@@ -21,6 +21,7 @@ from importlib.machinery import EXTENSION_SUFFIXES
 from importlib.util import find_spec
 from pathlib import Path
 
+from bertie.data.build.pool import begin_worker
 from bertie.quickstart.entry import Entry, split_summary
 
 COMPILED = ("numpy", "torch")  # packages that bertie imports, whose functions are mostly compiled
@@ -131,7 +132,7 @@ def _parsed(files: list[SourceFile], advance: Callable[[int], None]) -> Iterator
             yield parse_files(batch)
             advance(len(batch))
         return
-    with ProcessPoolExecutor(os.cpu_count(), multiprocessing.get_context("spawn")) as pool:
+    with ProcessPoolExecutor(os.cpu_count(), multiprocessing.get_context("spawn"), begin_worker) as pool:
         for batch, found in zip(batches, pool.map(parse_files, batches), strict=True):
             yield found
             advance(len(batch))

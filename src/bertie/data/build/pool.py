@@ -31,7 +31,7 @@ class Pool:
     def __enter__(self) -> "Pool":
         if self.num_workers > 1:
             context = multiprocessing.get_context("spawn")
-            self._executor = ProcessPoolExecutor(self.num_workers, context, initializer=_begin)
+            self._executor = ProcessPoolExecutor(self.num_workers, context, initializer=begin_worker)
         return self
 
     def __exit__(self, *raised: object) -> None:
@@ -82,7 +82,8 @@ def _finished(waiting: dict[Future[R], W]) -> Iterator[tuple[W, R]]:
         yield waiting.pop(future), future.result()
 
 
-def _begin() -> None:
+def begin_worker() -> None:
+    """In a new process: it ends with its parent, also where that is killed, and leaves Ctrl-C to it."""
     bound_caches()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent hears it and stops us
     threading.Thread(target=_end_with_parent, daemon=True).start()
