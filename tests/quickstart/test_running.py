@@ -131,6 +131,29 @@ def test_vectors_are_spread_before_they_are_compared(
     ]
 
 
+@pytest.mark.parametrize(("room", "chosen"), [(100, None), (3, 121)])
+def test_rare_characters_have_no_room_in_a_small_vocabulary(
+    room: int,
+    chosen: int | None,
+    tmp_path: Path,
+    run: Callable[[Sequence[str]], None],
+    commands: list[list[str]],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Of 数 there are 300, of 学 and 。 200, of 史 120 and of the others fewer."""
+    monkeypatch.setattr(stages_file, "CHARACTERS", room)
+    text = tmp_path / "one.txt"
+    text.write_text(
+        "".join(f"数学。数学。数{'史' * 3 if n < 40 else '字词'}\n\n" for n in range(100)), encoding="utf-8"
+    )
+    place_and_plan = started(tmp_path / "out", texts=(str(text),), language="zh")
+    run_stages(*place_and_plan, run, lambda told: None, until="vocabulary")
+    (words,) = commands
+    assert words[-2] == "--out"
+    rest = words[words.index("--size") + 2 : -2]
+    assert rest == ([] if chosen is None else ["--min-frequency", str(chosen)])
+
+
 def test_few_texts_do_not_tell_how_vectors_lie(
     tmp_path: Path,
     texts: tuple[str, ...],

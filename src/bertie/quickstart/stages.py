@@ -4,6 +4,7 @@ A stage is a command of bertie, and rows that must be written before it. It is o
 quickstart that was killed goes on with the stage that it was in, and the command itself goes on where it stood.
 """
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -33,6 +34,7 @@ from bertie.train.run_folder import MODEL, SUMMARY
 CONFIG = "config.json"  # of a model folder, written last
 STAGES = ("gather", "vocabulary", "corpus", "pretrain", "classify", "whiten", "encode", "embed")
 VOCABULARY = 8000  # pieces: fewer make a smaller head, and the text is not large
+CHARACTERS = 5000  # of these pieces, at most; most letters are two: one that begins a word, and one within it
 EPOCHS = 3  # of the classifier
 MOST_EPOCHS = 10  # of the encoder, where there are few pairs
 MEASURED = 1000  # pairs to be measured on, at most
@@ -68,15 +70,7 @@ def stages(place: Place, plan: Plan) -> list[Stage]:
                 "vocabulary",
                 "Train a vocabulary: which pieces of words the model reads.",
                 place.vocabulary,
-                words=lambda: [
-                    "vocab",
-                    "train",
-                    str(place.documents),
-                    "--size",
-                    str(VOCABULARY),
-                    "--out",
-                    str(place.vocabulary),
-                ],
+                words=work.vocabulary_words,
             ),
             Stage(
                 "corpus",
@@ -181,6 +175,14 @@ class _Work:
         write_rows(self.place.documents, documents(entries))
         write_entries(self.place.entries, entries)
         return None
+
+    def vocabulary_words(self) -> list[str]:
+        """Chinese has more characters than a small vocabulary has room for: then the rarest are not in it."""
+        characters = Counter(character for entry in self.entries for character in entry.text.lower())
+        common = [count for _, count in characters.most_common(CHARACTERS + 1)]
+        rare = ["--min-frequency", str(common[-1] + 1)] if len(common) > CHARACTERS else []
+        words = ["vocab", "train", str(self.place.documents), "--size", str(VOCABULARY), *rare]
+        return [*words, "--out", str(self.place.vocabulary)]
 
     def corpus_words(self) -> list[str]:
         place = self.place
