@@ -1,3 +1,4 @@
+import json
 from pathlib import Path
 
 import pytest
@@ -46,3 +47,14 @@ def test_names_are_told_from_the_folder_that_all_files_share(tmp_path: Path) -> 
     assert {entry.group for entry in entries} == {"x/a.txt", "y/a.txt", "y/b.jsonl"}
     assert entries[0].name == "x/a.txt:1"
     assert entries[-1].name == "A title"
+
+
+def test_a_title_above_its_text_is_no_summary(tmp_path: Path) -> None:
+    rows = [
+        {"title": "数学", "text": "数学\n数学是一門学科。它很古老。\n历史"},
+        {"title": "哲学", "text": "哲学"},
+    ] * FEWEST
+    (tmp_path / "a.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    first, alone, *_ = own_entries([str(tmp_path / "a.jsonl")], "zh", [])
+    assert (first.name, first.summary, first.rest) == ("数学", "数学是一門学科。", "它很古老。\n历史")
+    assert (alone.summary, alone.rest) == ("哲学", "")

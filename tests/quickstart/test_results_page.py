@@ -1,14 +1,18 @@
 from collections.abc import Callable
+from dataclasses import replace
+from html import escape
 from io import StringIO
 from pathlib import Path
+from shlex import quote
 
+import pytest
 from rich.console import Console
 
 from bertie.quickstart.entry import Entry
 from bertie.quickstart.finding import Found, Outcome
 from bertie.quickstart.plan import Place, Plan
 from bertie.quickstart.questions import Question
-from bertie.quickstart.results import Classified, Results
+from bertie.quickstart.results import Classified, Results, example
 from bertie.quickstart.results_page import answer_table, next_commands, question_table, results_page, score_table
 
 Make = Callable[..., Entry]
@@ -57,13 +61,35 @@ def test_places_are_counted_beside_bm25_whatever_they_say(made: Make) -> None:
 
 def test_the_page_has_all_of_it(made: Make, tmp_path: Path) -> None:
     place = Place(tmp_path)
-    text = results_page(a_result(made), place, Plan())
+    result = a_result(made)
+    text = results_page(result, place, Plan())
     assert "<td>copy a folder</td><td>2</td><td>–</td><td>–</td><td>shutil</td><td>os.walk, shutil" in text
     assert "4.0" in text
-    for command in next_commands(place, Plan()):
-        assert command.split('"')[0] in text
+    for command in next_commands(result, place, Plan()):
+        assert escape(command) in text
     own = Results({}, None, (0.5, 0.5), 10, [], {})
     assert "Which module" not in results_page(own, place, Plan(texts=("a.txt",)))
+
+
+@pytest.mark.parametrize(
+    ("text", "masked"),
+    [("It's a small text.", """'It'"'"'s a [MASK] text.'"""), ("数学是一門学科。", "'数学是一[MASK]学科。'")],
+)
+def test_what_to_try_next_is_of_the_users_own_texts(text: str, masked: str, made: Make, tmp_path: Path) -> None:
+    place = Place(tmp_path)
+    place.classifier.mkdir()
+    own = replace(a_result(made), example=text)
+    commands = "\n".join(next_commands(own, place, Plan(texts=("a.txt",))))
+    assert f"--ask {quote(text)}" in commands
+    assert f"bertie fill {place.pretraining}/model {masked}" in commands
+    assert f"bertie predict {place.classifier} {quote(text)}" in commands
+    assert "fill" not in "\n".join(next_commands(own, place, Plan(texts=("a.txt",), base="my-model")))
+
+
+def test_an_example_is_short_but_says_something(made: Make) -> None:
+    texts = ["A rather long sentence about quite a lot of things.", "Short.", "This one says it."]
+    assert example([made(f"a.{number}", text) for number, text in enumerate(texts)]) == texts[2]
+    assert example([made("a.b", texts[1])]) == texts[1]
 
 
 def test_answers_stand_beside_each_other(made: Make) -> None:

@@ -53,7 +53,7 @@ def quickstart(
         screen.print(score_table(found))
         if found.outcomes:
             screen.print(question_table(found))
-        say(f"All of it is in {place.page}. To try next:\n  " + "\n  ".join(next_commands(place, plan)))
+        say(f"All of it is in {place.page}. To try next:\n  " + "\n  ".join(next_commands(found, place, plan)))
     for question in ask or asked_in_terminal():
         answer(question, finder, screen)
 

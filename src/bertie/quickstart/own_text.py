@@ -32,9 +32,11 @@ def _read(files: Sequence[str], options: DocumentOptions, language: str, notices
     above = os.path.commonpath([Path(source).parent for source in sources]) if sources else ""
     for document, source in zip(documents, sources, strict=True):
         paragraphs = [line.strip() for line in document.text.splitlines() if line.strip()]
+        titled = document.name != document.where
+        if titled and len(paragraphs) > 1 and paragraphs[0] == document.name:
+            del paragraphs[0]  # the title again, as in dumps of Wikipedia
         if paragraphs:
             first, *others = split_sentences(paragraphs[0], language)
             rest = "\n".join(part for part in ("".join(others).strip(), *paragraphs[1:]) if part)
-            titled = document.name != document.where
             name = document.name if titled else os.path.relpath(document.where, above)
             yield Entry(name, os.path.relpath(source, above), source, "text", first.strip(), rest)

@@ -1,6 +1,7 @@
 """What came of a quickstart: its folder enters; scores beside those of simple methods, and found entries, leave."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -8,14 +9,17 @@ import numpy as np
 from bertie.data.manifest import write_whole
 from bertie.models.pretrained import load
 from bertie.quickstart.baseline import counted_words_accuracy
-from bertie.quickstart.entry import read_entries
+from bertie.quickstart.entry import Entry, read_entries
 from bertie.quickstart.finding import Finder, Outcome, recall, unit
 from bertie.quickstart.learning_rows import LENGTH, collection, read_rows
 from bertie.quickstart.plan import Place, Plan
 from bertie.quickstart.questions import questions
 from bertie.quickstart.running import read_times
 from bertie.search.bm25 import BM25Index
+from bertie.text.one_line import shortened
 from bertie.train.run_folder import MODEL, SUMMARY
+
+LOOKED_AT, SAYS_SOMETHING, WIDTH = 100, 12, 60  # texts, and characters and columns of an example
 
 
 @dataclass(frozen=True)
@@ -34,6 +38,7 @@ class Results:
     num_pairs: int
     outcomes: list[Outcome]  # none for a user's own text
     seconds: dict[str, float]
+    example: str | None = None  # one of a user's own texts
 
     @property
     def num_found(self) -> tuple[int, int, int]:
@@ -72,7 +77,14 @@ def results(place: Place, plan: Plan, finder: Finder) -> Results:
         num_pairs=len(pairs),
         outcomes=[finder.outcome(question) for question in asked],
         seconds=read_times(place),
+        example=None if plan.is_documentation else example(entries),
     )
+
+
+def example(entries: Sequence[Entry]) -> str:
+    """A short one that still says something, of the first."""
+    told = (entry.summary for entry in entries[:LOOKED_AT])
+    return shortened(min(told, key=lambda text: (len(text) < SAYS_SOMETHING, len(text))), WIDTH)
 
 
 def classified(place: Place) -> Classified | None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from html import escape
+from shlex import quote
 
 from rich.markup import escape as escape_markup
 from rich.table import Table
@@ -16,6 +17,7 @@ from bertie.train.run_folder import MODEL
 SHOWN = 3  # entries of an answer in a table
 NOT_FOUND = "–"
 QUESTION_HEAD = ("question", "by meaning", "BM25", "BM25, whole texts", "accepted", "first by meaning", "first by BM25")
+EXAMPLES = ("how do I sort a list?", "Return a [MASK] of the string.", "Return the eigenvalues of a matrix.")
 SHORT_HEAD = ("question", "by meaning", "BM25", "BM25, whole texts", "first by meaning")
 
 
@@ -30,9 +32,8 @@ def results_page(found: Results, place: Place, plan: Plan) -> str:
     parts.append(
         section("Minutes", table(("stage", "seconds"), [(name, f"{one:.0f}") for name, one in found.seconds.items()]))
     )
-    parts.append(
-        section("Try next", f'<div class="scroll"><pre>{escape(chr(10).join(next_commands(place, plan)))}</pre></div>')
-    )
+    commands = escape("\n".join(next_commands(found, place, plan)))
+    parts.append(section("Try next", f'<div class="scroll"><pre>{commands}</pre></div>'))
     return page("bertie quickstart", parts)
 
 
@@ -108,26 +109,25 @@ def answer_told(found: Found, columns: int) -> str:
     return f"{shortened(found.entry.name, columns)}\n{shortened(found.entry.summary, columns)}"
 
 
-def next_commands(place: Place, plan: Plan) -> list[str]:
-    model = plan.base or str(place.pretraining / MODEL)
-    own = (
-        []
-        if plan.base
-        else [f"bertie runs show {place.pretraining}", f'bertie fill {model} "Return a [MASK] of the string."']
-    )
-    classifier = (
-        [f'bertie predict {place.classifier} "Return the eigenvalues of a matrix."']
-        if place.classifier.exists()
-        else []
-    )
+def next_commands(found: Results, place: Place, plan: Plan) -> list[str]:
+    question, masked, text = map(quote, EXAMPLES if found.example is None else examples_of(found.example))
+    pretraining = [f"bertie runs show {place.pretraining}", f"bertie fill {place.pretraining / MODEL} {masked}"]
     return [
-        f'bertie quickstart --out {place.folder} --ask "how do I sort a list?"',
-        *own,
-        *classifier,
+        f"bertie quickstart --out {place.folder} --ask {question}",
+        *([] if plan.base else pretraining),
+        *([f"bertie predict {place.classifier} {text}"] if place.classifier.exists() else []),
         f"bertie embed {place.encoder / MODEL} my-texts.txt --out my-vectors.npy",
         "bertie quickstart --text my-texts.txt --out my-own",
         "bertie --help",
     ]
+
+
+def examples_of(text: str) -> tuple[str, str, str]:
+    """A text to ask for, one with a masked word or, where there are no spaces, sign, and one to be told apart."""
+    words = text.split() if " " in text else list(text)
+    middle = len(words) // 2
+    between = " " if " " in text else ""
+    return text, between.join([*words[:middle], "[MASK]", *words[middle + 1 :]]), text
 
 
 def _questions(outcomes: Sequence[Outcome]) -> str:
