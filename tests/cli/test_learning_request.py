@@ -84,6 +84,6 @@ def test_what_says_nothing_together_is_refused() -> None:
 
 
 def test_where_little_learns_it_learns_faster() -> None:
-    assert usual_rate(None, LowRankSpec()) == 5e-4
+    assert usual_rate(None, LowRankSpec()) == 1e-3
     assert usual_rate(LearningSpec(freeze="all"), None) == 1e-3
     assert usual_rate(LearningSpec(freeze=2), None) is None and usual_rate(None, None) is None

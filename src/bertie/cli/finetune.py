@@ -10,7 +10,7 @@ import typer
 from bertie.cli.beginning_request import FRESH_RATE, beginning_of, check_beginning
 from bertie.cli.choices import check, told_by_flags
 from bertie.cli.feature_request import RATE, TOP_RATE, TOPS, feature_top, store_folder
-from bertie.cli.learning_request import LORA_RATE, TARGETS, learning_of, low_rank_of, refuse_together, usual_rate
+from bertie.cli.learning_request import NEW_RATE, TARGETS, learning_of, low_rank_of, refuse_together, usual_rate
 from bertie.cli.noise_request import noise_of, tell_replaced
 from bertie.cli.run_line import Record, RunLine, figures_told
 from bertie.cli.task_request import (
@@ -84,7 +84,7 @@ def finetune(
     ),
     length: int | None = typer.Option(None, min=8, help="Tokens of a row; 128, for answer 384, by default."),
     lr: float | None = typer.Option(
-        None, help=f"The highest learning rate; {RATE:g}, with --features {TOP_RATE:g}, with --lora {LORA_RATE:g}."
+        None, help=f"The highest learning rate; {RATE:g}, with --features {TOP_RATE:g}, with --lora {NEW_RATE:g}."
     ),
     warmup: float = typer.Option(0.1, min=0, max=1, help="A share of the run."),
     weight_decay: float = typer.Option(0.01, min=0, help="Of all but biases and norms."),

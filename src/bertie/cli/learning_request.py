@@ -10,7 +10,7 @@ from bertie.train.learning_rates import LearningSpec
 EPOCH = "epoch"
 TARGETS: tuple[str, ...] = get_args(Target)
 # Where --lr is not given: what is new begins at zero or at random, and has further to go than trained weights.
-LORA_RATE, HEADS_RATE = 5e-4, 1e-3
+NEW_RATE = 1e-3
 
 
 def low_rank_of(rank: int | None, alpha: float | None, dropout: float | None, on: str | None) -> LowRankSpec | None:
@@ -62,6 +62,5 @@ def refuse_together(learning: LearningSpec | None, low_rank: LowRankSpec | None,
 
 def usual_rate(learning: LearningSpec | None, low_rank: LowRankSpec | None) -> float | None:
     """None: that of a model that learns as a whole."""
-    if low_rank is not None:
-        return LORA_RATE
-    return HEADS_RATE if learning is not None and learning.freeze == "all" else None
+    is_new_alone = low_rank is not None or (learning is not None and learning.freeze == "all")
+    return NEW_RATE if is_new_alone else None
