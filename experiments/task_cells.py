@@ -81,6 +81,7 @@ class Start:
     cell: Cell
     inside: str = ""
     rate: float = RATE
+    how: tuple[str, ...] = ("--base",)  # what the folder is for `finetune`
 
     @property
     def folder(self) -> str:
@@ -109,7 +110,7 @@ def own_cell(name: str, exercise: Exercise, rows: Cell, start: Start, seed: int)
 def finetune(exercise: Exercise, start: Start, seed: int) -> Command:
     dev = ["--dev", "{rows}/dev.jsonl"] if exercise.has_dev else []
     steps = ["--epochs", exercise.epochs, "--batch", exercise.own_batch, "--lr", start.rate]
-    files = ["--base", start.folder, "--train", "{rows}/train.jsonl", *dev]
+    files = [*start.how, start.folder, "--train", "{rows}/train.jsonl", *dev]
     wishes = ["--length", exercise.length, "--seed", seed, *exercise.flags]
     return bertie("finetune", exercise.task, *files, *steps, *wishes, "--out", "{folder}/run")
 

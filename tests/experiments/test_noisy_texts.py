@@ -21,12 +21,23 @@ def setting(data: Path) -> Setting:
     return Setting(data / "data")
 
 
-def test_both_ways_differ_in_the_noise_alone(setting: Setting) -> None:
+@pytest.mark.parametrize(
+    ("names", "share", "begun"),
+    [
+        ((noise.CLEAN, noise.NOISY), "0.3", ["--base", "{base}"]),
+        ((noise.SMALL_CLEAN, noise.SMALL_NOISY), "0.5", ["--vocab", "{base}/vocabulary"]),
+    ],
+)
+def test_both_ways_differ_in_the_noise_alone(
+    names: tuple[str, str], share: str, begun: list[str], setting: Setting
+) -> None:
     cells = noise.cells(setting)
-    assert [cell.part for cell in cells[::6]] == ["SST-2", "ChnSentiCorp"]
-    clean, noisy = (next(cell for cell in cells if cell.name == name) for name in (noise.CLEAN, noise.NOISY))
+    assert [cell.part for cell in cells[::6]] == ["SST-2", "SST-2", "ChnSentiCorp"]
+    clean, noisy = (next(cell for cell in cells if cell.name == name) for name in names)
     own = [word for word in noisy.commands[0] if word not in clean.commands[0]]
-    assert own == ["--noise", "0.3"] and clean.commands[1] == noisy.commands[1]
+    assert own == ["--noise", share] and clean.commands[1] == noisy.commands[1]
+    words = list(clean.commands[0])
+    assert words[words.index(begun[0]) + 1] == begun[1]
     assert chinese.cells(setting)[0].digest in {cell.digest for cell in in_order(cells)}, "its model is used as it is"
 
 
@@ -53,6 +64,9 @@ def test_what_is_won_back_is_told() -> None:
     (told,) = noise.conclude(rows(0.65))
     assert "17% of the loss is won back, LESS THAN A THIRD." in told
     assert noise.conclude({}) == []
+    small = {noise.CLEAN: noise.SMALL_CLEAN, noise.NOISY: noise.SMALL_NOISY}
+    (told,) = noise.conclude({small[name]: found for name, found in rows(0.75).items()})
+    assert told.startswith("SST-2, TINY: 30% of misspelt words")
 
 
 def test_spaces_are_learned_and_measured_on_different_articles(tmp_path: Path) -> None:
