@@ -60,6 +60,7 @@ class Spec(BaseModel):
 
 def first_mistake(error: ValidationError) -> str:
     first, *others = error.errors(include_url=False)
-    field = ".".join(str(step) for step in first["loc"]) or "the whole"
+    field = ".".join(str(step) for step in first["loc"])
     more = f" (and {len(others)} more)" if others else ""
-    return f"{field}: {first['msg'][:1].lower()}{first['msg'][1:]}{more}"
+    what = first["msg"].removeprefix("Value error, ")
+    return f"{field}: {what[:1].lower()}{what[1:]}{more}" if field else f"{what}{more}"

@@ -44,7 +44,7 @@ def test_adapters_are_learned_and_kept_beside_the_merged_model(
     monkeypatch.chdir(base.parent)
     done = finetune(run_bertie, Path("base"), "--lora", 4, "--lora-on", "query,down", "--epochs", 2)
     assert done.returncode == 0, done.stderr
-    assert "the learning rate is 0.0005, as usual where little learns" in done.stderr
+    assert "the learning rate is 0.001, as usual where little learns" in done.stderr
     assert re.search(r"learning [\d,]+ of [\d,]+ weights \([\d.]+%\)", done.stderr)
     adapter = base.parent / "out" / "model" / "adapter"
     config = json.loads((adapter / "adapter_config.json").read_text())

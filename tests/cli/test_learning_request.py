@@ -15,9 +15,10 @@ def test_what_is_not_said_is_none() -> None:
     assert learning_of(None, None, None, 10) is None
 
 
-def test_adapters_have_twice_the_rank_for_alpha() -> None:
+def test_adapters_are_in_all_matrices_with_twice_the_rank_for_alpha() -> None:
     spec = low_rank_of(8, None, None, None)
-    assert spec == LowRankSpec(rank=8) and spec is not None and spec.scale == 2
+    assert spec == LowRankSpec(rank=8, on=("query", "key", "value", "output", "up", "down"))
+    assert spec is not None and spec.scale == 2
     assert low_rank_of(4, 4, 0.1, "query, key,up") == LowRankSpec(
         rank=4, alpha=4, dropout=0.1, on=("query", "key", "up")
     )

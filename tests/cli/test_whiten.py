@@ -45,8 +45,10 @@ def test_from_texts_to_a_folder(base: Path, run_bertie: Run, tmp_path: Path) -> 
 
 def test_the_model_itself_is_not_overwritten(base: Path, run_bertie: Run, tmp_path: Path) -> None:
     (tmp_path / "texts.txt").write_text("w1\n")
-    done = run_bertie("whiten", base, "--data", tmp_path / "texts.txt", "--out", base)
-    assert done.returncode == 2 and "name another folder" in done.stderr
+    for folder in (base, base.parent):  # a run folder stands for the model in it
+        done = run_bertie("whiten", folder, "--data", tmp_path / "texts.txt", "--out", base)
+        assert done.returncode == 2 and "name a new folder" in done.stderr
+    assert not (base / "modules.json").exists()
 
 
 def test_too_few_texts_are_one_sentence(base: Path, run_bertie: Run, tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import bertie
 from bertie.batch import Batch, Ragged
-from bertie.errors import InputError
+from bertie.errors import SpecError
 from bertie.models.embedding import RawVectorsWarning, embed_ids, warn_of_raw_vectors
 from bertie.models.model import Model
 from bertie.models.pretrained import Pretrained
@@ -131,5 +131,5 @@ def test_the_first_numbers_of_a_vector(pristine: Path) -> None:
     whole = model.encode_report(texts, normalize=True).vectors
     cut = model.encode_report(texts, normalize=True, size=5).vectors
     np.testing.assert_allclose(cut, whole[:, :5] / np.linalg.norm(whole[:, :5], axis=1, keepdims=True), atol=1e-6)
-    with pytest.raises(InputError, match="size is 33, the vectors have 32 numbers"):
+    with pytest.raises(SpecError, match="size is 33, the vectors have 32 numbers"):
         model.encode_report(texts, size=33)

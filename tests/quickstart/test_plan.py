@@ -12,10 +12,19 @@ def test_a_folder_goes_on_with_its_own_plan_alone(tmp_path: Path) -> None:
     assert plan == Plan(minutes=5, texts=("a.txt",), language="zh")
     assert place.begin(wishes) == plan
     assert place.begin({}) == plan, "what is not said is as before"
+    assert place.begin({"texts": ("b.txt",)}).texts == ("b.txt",), "nothing was done: a wrong name can be mended"
+    plan = place.begin({"texts": ("a.txt",)})
+    place.entries.touch()
     with pytest.raises(SpecError, match=r"minutes: 5\.0 before, 6\.0 now"):
         place.begin({"minutes": 6.0})
     with pytest.raises(SpecError, match="base: None before"):
         place.begin({"base": "my-model"})
+
+
+def test_a_plan_is_told_in_words() -> None:
+    assert Plan().words == []
+    plan = Plan(texts=("a.txt", "b.txt"), language="zh", base="my-model")
+    assert plan.words == ["--text", "a.txt", "--text", "b.txt", "--lang", "zh", "--base", "my-model"]
 
 
 def test_a_folder_of_something_else_is_refused(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from bertie.quickstart.entry import Entry
 from bertie.quickstart.finding import Found, Outcome
 from bertie.quickstart.plan import Place, Plan
 from bertie.quickstart.questions import Question
-from bertie.quickstart.results import Classified, Results, example
+from bertie.quickstart.results import Classified, Results, example, looked_at
 from bertie.quickstart.results_page import answer_table, next_commands, question_table, results_page, score_table
 
 Make = Callable[..., Entry]
@@ -84,6 +84,13 @@ def test_what_to_try_next_is_of_the_users_own_texts(text: str, masked: str, made
     assert f"bertie fill {place.pretraining}/model {masked}" in commands
     assert f"bertie predict {place.classifier} {quote(text)}" in commands
     assert "fill" not in "\n".join(next_commands(own, place, Plan(texts=("a.txt",), base="my-model")))
+
+
+def test_of_few_texts_fewer_are_looked_at(made: Make) -> None:
+    """Of seven, ten would always be found."""
+    assert [looked_at(count) for count in (7, 13, 50, 150, 1000)] == [1, 1, 5, 10, 10]
+    few = replace(a_result(made), num_pairs=7)
+    assert "a summary finds its text as the first of 7 held-out ones" in printed(score_table(few))
 
 
 def test_an_example_is_short_but_says_something(made: Make) -> None:

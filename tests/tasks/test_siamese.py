@@ -85,6 +85,7 @@ def test_a_score_goes_before_a_label() -> None:
         ),
         (Siamese(criterion="cosent"), PAIRS, "no row has a score"),
         (Siamese(), [SCORED[0], SCORED[0]], "the scores do not differ"),
+        (Siamese(), [SCORED[0], {**SCORED[1], "score": "high"}], "the scores, 1 of 2 of which are numbers, do not"),
         (Siamese(), [LABELLED[1], LABELLED[2]], "every row has the label 'other'"),
         (
             Siamese(),
@@ -264,3 +265,10 @@ def test_sizes_above_that_of_the_model_are_refused() -> None:
 def test_who_compares_rows_says_so(criterion: Criterion) -> None:
     assert Siamese(criterion=criterion).compares
     assert not Siamese(criterion="cosine").compares and not Siamese(criterion="triplet").compares
+
+
+def test_labels_that_were_not_learned_are_not_looked_at() -> None:
+    """All held-out pairs then count as belonging together, and that is told."""
+    roles = ("text", "other", "label")
+    assert Siamese().fitted(SCORED).unmeasured(roles) == ["label"]
+    assert Siamese(criterion="softmax", labels=("no", "yes")).unmeasured(roles) == []

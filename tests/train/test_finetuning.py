@@ -257,13 +257,32 @@ def test_adapters_and_what_they_are_merged_into_make_the_same_vectors(base: Pret
     assert not torch.allclose(torch.tensor(begun.encode(texts)), torch.tensor(merged.encode(texts)), atol=1e-3)
 
 
-@pytest.mark.parametrize("learning", [{"freeze": "all"}, {"unfreeze_every": 1}])
+@pytest.mark.parametrize(
+    ("learning", "told"),
+    [
+        ({"freeze": "all"}, "all layers are frozen, and nothing stands above them that could learn; freeze fewer"),
+        ({"unfreeze_every": 1}, "at first all layers are frozen, .* could learn; leave out --unfreeze-every"),
+    ],
+)
 def test_frozen_layers_under_nothing_that_learns_are_refused(
-    base: Pretrained, tmp_path: Path, learning: dict[str, Any]
+    base: Pretrained, tmp_path: Path, learning: dict[str, Any], told: str
 ) -> None:
-    with pytest.raises(SpecError, match="nothing stands above them that could learn"):
+    with pytest.raises(SpecError, match=told):
         learn_vectors(tmp_path / "run", base, tmp_path, learning=learning)
     assert learn_vectors(tmp_path / "dense", dense_base(base), tmp_path, learning={"freeze": "all"})["steps"] == 1
+
+
+def test_without_rows_nothing_is_begun(base: Pretrained, tmp_path: Path) -> None:
+    empty = write(tmp_path / "empty.jsonl", [])
+    with pytest.raises(InputError, match=r"empty\.jsonl: there are no rows to learn from"):
+        Job.of(Siamese(), empty, None, tokenizer_of(base), 16, "refuse")
+
+
+def test_rows_that_are_compared_are_not_alone(base: Pretrained, tmp_path: Path) -> None:
+    for task, num_rows in ((Siamese(criterion="simcse"), 2), (Siamese(criterion="cosine"), 1)):
+        finetuning.refuse_alone(task, num_rows)
+    with pytest.raises(SpecError, match="there would be none; give two rows or more, and a --batch of two or more"):
+        finetuning.refuse_alone(Siamese(criterion="simcse"), 1)
 
 
 def test_a_dense_layer_that_is_left_behind_is_told(base: Pretrained, tmp_path: Path) -> None:

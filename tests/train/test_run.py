@@ -123,6 +123,15 @@ def test_stopped_and_resumed_is_undisturbed(go: Callable[..., Record], tmp_path:
     assert events(tmp_path / "halted", "evaluation")[-1]["loss"] == events(tmp_path / "whole", "evaluation")[-1]["loss"]
 
 
+def test_a_signal_in_the_last_step_stops_what_would_follow(go: Callable[..., Record], tmp_path: Path) -> None:
+    with pytest.raises(Stopped):
+        go(tmp_path / "run", stopping_at(12, signal.SIGINT))
+    assert (tmp_path / "run" / "model").exists(), "the run itself had ended"
+    told: list[Record] = []
+    assert go(tmp_path / "run", told.append)["steps"] == 12
+    assert told == []
+
+
 def test_a_damaged_checkpoint_is_told_and_made_good(go: Callable[..., Record], tmp_path: Path) -> None:
     go(tmp_path / "whole")
     with pytest.raises(Stopped):

@@ -44,6 +44,9 @@ def evaluate(
     noises = noises_of(noise, confusable)
     if png is not None and noise is None:
         raise SpecError("--png says nothing without --noise", hint="leave out --png")
+    for file in (png, report):
+        if file is not None and not file.absolute().parent.is_dir():
+            raise SpecError(f"there is no folder {file.absolute().parent} to write to", hint="make it first")
     pretrained = load(folder)
     chosen = task_of(pretrained, folder, task)
     rows = length_of(pretrained, length)

@@ -111,7 +111,7 @@ def finetune(
     lora: int | None = typer.Option(None, min=1, help="Learn low-rank adapters of this rank instead of the encoder."),
     lora_alpha: float | None = typer.Option(None, help="Adapters count alpha / rank times; twice the rank by default."),
     lora_dropout: float | None = typer.Option(None, help="Before adapters; 0 by default."),
-    lora_on: str | None = typer.Option(None, help=f"What is adapted, of {','.join(TARGETS)}; query,value by default."),
+    lora_on: str | None = typer.Option(None, help=f"What is adapted, of {','.join(TARGETS)}; all by default."),
     noise: float | None = typer.Option(
         None, min=0, max=1, help="Misspell this share of the words of every second row, anew each time it is seen."
     ),
@@ -232,6 +232,9 @@ def open_task(
     say(fitted.summary())
     for role in fitted.unread(learned.columns):
         say(f"the column {learned.columns[role]!r} teaches nothing here")
+    if measured is not None:
+        for role in fitted.unmeasured(measured.columns):
+            say(f"the column {measured.columns[role]!r} of the held-out rows was not learned, and is not looked at")
     return fitted, learned, measured
 
 

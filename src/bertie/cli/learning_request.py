@@ -26,7 +26,8 @@ def low_rank_of(rank: int | None, alpha: float | None, dropout: float | None, on
     for word in told.get("on", ()):
         check("part of a layer", word, TARGETS)
     with told_by_flags({name: f"--lora-{name}" for name in given}):
-        return LowRankSpec.parse({"rank": rank, **told}, where="bertie finetune")
+        # Of as many weights, those in all matrices learn more than those in queries and values (docs/log.md).
+        return LowRankSpec.parse({"rank": rank, "on": TARGETS, **told}, where="bertie finetune")
 
 
 def learning_of(

@@ -11,6 +11,7 @@ from rich.console import Console
 from bertie.cli.app import build_command, console
 from bertie.cli.choices import check
 from bertie.data.manifest import write_whole
+from bertie.models.pretrained import load
 from bertie.quickstart.finding import Finder
 from bertie.quickstart.plan import Place
 from bertie.quickstart.results import open_finder, results
@@ -41,6 +42,8 @@ def quickstart(
     if until is not None:
         check("stage", until, STAGES)
     place = Place(out)
+    if base is not None and not place.entries.exists():
+        load(base)  # that it is no model is told before anything is done
     plan = place.begin(wishes_of(minutes, text, lang, base))
     run_stages(place, plan, run, say, until)
     if until is not None:

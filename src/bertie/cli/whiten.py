@@ -1,5 +1,6 @@
 """`bertie whiten`: a model folder and a file of texts enter, a folder leaves whose vectors can be compared."""
 
+import shutil
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -26,9 +27,9 @@ def whiten(
 
     Some thousand texts are enough. The folder opens in sentence-transformers, too.
     """
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise InputError("there is something already", where=str(out), hint="name a new folder for --out")
     model = load(folder)
-    if out.exists() and Path(folder).exists() and out.samefile(folder):
-        raise InputError("--out is the folder of the model itself", where=str(out), hint="name another folder")
     num_empty = 0
 
     def texts() -> Iterator[str]:
@@ -51,7 +52,10 @@ def whiten(
         say(f"{made.num_truncated:,} of {made.num_texts:,} texts were too long and were cut")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # it is told here
-        notes = made.model.save(out)
+        part = out.with_name(f"{out.name}.part")  # all of the folder or nothing
+        shutil.rmtree(part, ignore_errors=True)
+        notes = made.model.save(part)
+        part.rename(out)
     for note in notes:
         say(note)
     assert made.model.settings is not None and made.model.settings.projection is not None

@@ -14,7 +14,7 @@ import torch
 from torch import nn
 
 from bertie.batch import Batch, Ragged
-from bertie.errors import CapabilityError, FolderError, InputError, TokenizerError
+from bertie.errors import CapabilityError, FolderError, InputError, SpecError, TokenizerError
 from bertie.models.adapter_folder import base_of, is_adapter, open_adapter
 from bertie.models.embedding import BATCH_TOKENS, Encoding, embed_ids, warn_of_raw_vectors
 from bertie.models.filling import LoadReport, kept_tensors
@@ -279,7 +279,7 @@ class Pretrained:
                 raise InputError(what, hint="leave out the choice of layers")
             width = size
         if how.size is not None and how.size > width:
-            raise InputError(f"size is {how.size}, the vectors have {width:,} numbers")
+            raise SpecError(f"size is {how.size}, the vectors have {width:,} numbers", hint="ask for fewer")
         return how.size or width
 
     def _cut_at(self, max_length: int | None) -> int | None:

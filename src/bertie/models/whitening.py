@@ -56,7 +56,8 @@ def whitening(moments: Moments, size: int | None = None) -> Projection:
     spread, directions = np.linalg.eigh(moments.covariance)
     spread, directions = spread[::-1], directions[:, ::-1]
     if size is not None and size > len(spread):
-        raise InputError(f"vectors of {len(spread):,} numbers cannot become vectors of {size:,}")
+        what = f"vectors of {len(spread):,} numbers cannot become vectors of {size:,}"
+        raise InputError(what, hint=f"--size {len(spread)} is the most")
     least = max(LEAST_SHARE * spread[0], ROUNDING * moments.mean_square)
     num_known = int((spread > least).sum())
     size = size or max(num_known, len(spread) - 1)
@@ -88,7 +89,8 @@ def whitened(
         raise InputError(what, hint=f"--max-length {model.tokenizer.max_length} is the most")
     own = model.settings or SentenceSettings(Pooling(), limit)
     if own.projection is not None:
-        raise CapabilityError("has a dense layer behind its pooling already", hint="take a folder without one")
+        what = "the model has a dense layer behind its pooling already"
+        raise CapabilityError(what, hint="take a folder without one")
     moments: Moments | None = None
     num_truncated = num_replaced = 0
     remaining = iter(texts)
@@ -99,7 +101,7 @@ def whitened(
         num_truncated += report.num_truncated
         num_replaced += report.num_replaced
     if moments is None:
-        raise InputError("there are no texts")
+        raise InputError("there are no texts to tell how vectors lie", hint="give some thousand")
     pooling = own.pooling.replace(normalize=True)
     settings = replace(
         own, pooling=pooling, max_length=max_length or own.max_length, projection=whitening(moments, size)

@@ -127,7 +127,8 @@ class FeatureTopSpec(Spec):
 
     def build(self, width: int, depth: int) -> FeatureTop:
         if depth < self.chosen.least_depth:
-            raise SpecError(f"{self.layers} needs {self.chosen.least_depth} layers, this model has {depth}")
+            what = f"{self.layers} needs {self.chosen.least_depth} layers, this model has {depth}"
+            raise SpecError(what, hint="last and weighted work with any model")
         mix = ScalarMix(depth + 1) if self.layers == "weighted" else None
         lstm = None if self.lstm is None else self.lstm.build(self.mixed_width(width, depth), width)
         return FeatureTop(self.layers, mix, lstm)

@@ -32,6 +32,13 @@ class Plan(Spec):
     def is_documentation(self) -> bool:
         return not self.texts
 
+    @property
+    def words(self) -> list[str]:
+        """What of it was asked for, as on the command line; not how long it takes."""
+        texts = [word for text in self.texts for word in ("--text", text)]
+        language = [] if self.language == "en" else ["--lang", self.language]
+        return [*texts, *language, *([] if self.base is None else ["--base", self.base])]
+
 
 @dataclass(frozen=True)
 class Place:
@@ -94,17 +101,23 @@ class Place:
         return self / f"{what}-{part}.jsonl"
 
     def begin(self, wishes: Mapping[str, Any]) -> Plan:
-        """The plan of the folder, which is made where it is missing. What is not wished for is as the folder has it."""
+        """The plan of the folder, which is made where it is missing. What is not wished for is as the folder has it. As
+        long as nothing was done wishes may change: a wrong name can be mended."""
         file = self / "quickstart.json"
         if not file.exists():
             if self.folder.exists() and (not self.folder.is_dir() or any(self.folder.iterdir())):
                 raise FolderError("is there, but is no quickstart's", where=str(self.folder), hint="name a new folder")
-            plan = Plan.parse(dict(wishes), where="bertie quickstart")
-            self.folder.mkdir(parents=True, exist_ok=True)
-            write_whole(file, plan.to_json().encode())
-            return plan
-        plan = Plan.from_json(file.read_text("utf-8"), where=str(file))
-        if told := differences(plan.model_dump(), plan.replace(**wishes).model_dump()):
+            return self._keep(Plan.parse(dict(wishes), where="bertie quickstart"))
+        before = Plan.from_json(file.read_text("utf-8"), where=str(file))
+        plan = before.replace(**wishes)
+        if not self.entries.exists():
+            return self._keep(plan)
+        if told := differences(before.model_dump(), plan.model_dump()):
             what = f"the quickstart was begun otherwise: {'; '.join(told)}"
             raise SpecError(what, where=str(self.folder), hint="ask for the same, or name a new folder with --out")
+        return plan
+
+    def _keep(self, plan: Plan) -> Plan:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        write_whole(self / "quickstart.json", plan.to_json().encode())
         return plan

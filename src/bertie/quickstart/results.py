@@ -10,7 +10,7 @@ from bertie.data.manifest import write_whole
 from bertie.models.pretrained import load
 from bertie.quickstart.baseline import counted_words_accuracy
 from bertie.quickstart.entry import Entry, read_entries
-from bertie.quickstart.finding import Finder, Outcome, recall, unit
+from bertie.quickstart.finding import TOP, Finder, Outcome, recall, unit
 from bertie.quickstart.learning_rows import LENGTH, collection, read_rows
 from bertie.quickstart.plan import Place, Plan
 from bertie.quickstart.questions import questions
@@ -105,7 +105,12 @@ def recalled(pairs: list[dict[str, str]], finder: Finder) -> tuple[float, float]
         side: unit(finder.model.encode_report([row[side] for row in pairs], max_length=LENGTH, progress=False).vectors)
         for side in ("text", "other")
     }
-    cosines = vectors["text"] @ vectors["other"].T
+    cosines, top = vectors["text"] @ vectors["other"].T, looked_at(len(pairs))
     words = BM25Index([row["other"] for row in pairs])
     by_words = np.stack([words.scores(row["text"]) for row in pairs])
-    return recall(cosines), recall(by_words)
+    return recall(cosines, top), recall(by_words, top)
+
+
+def looked_at(num_pairs: int) -> int:
+    """How many of the first: of few texts fewer, or chance alone would find most."""
+    return max(1, min(TOP, num_pairs // TOP))

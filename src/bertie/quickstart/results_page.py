@@ -10,7 +10,7 @@ from rich.table import Table
 from bertie.inspection.page import fact_cards, page, section, table
 from bertie.quickstart.finding import TOP, Found, Outcome
 from bertie.quickstart.plan import Place, Plan
-from bertie.quickstart.results import Results
+from bertie.quickstart.results import Results, looked_at
 from bertie.text.one_line import shortened
 from bertie.train.run_folder import MODEL
 
@@ -45,7 +45,9 @@ def score_rows(found: Results) -> list[tuple[str, str, str]]:
         what = f"which of {one.num_labels} is a text from? ({one.num_rows:,} held-out rows)"
         rows.append((what, f"{one.accuracy:.1%}", counted))
     meaning, words = found.recalled
-    what = f"a summary finds its text among the first {TOP} of {found.num_pairs:,} held-out ones"
+    top = looked_at(found.num_pairs)
+    among = f"among the first {top}" if top > 1 else "as the first"
+    what = f"a summary finds its text {among} of {found.num_pairs:,} held-out ones"
     rows.append((what, f"{meaning:.1%}", f"{words:.1%}"))
     if found.outcomes:
         by_meaning, by_words, in_whole = found.num_found
@@ -111,13 +113,14 @@ def answer_told(found: Found, columns: int) -> str:
 
 def next_commands(found: Results, place: Place, plan: Plan) -> list[str]:
     question, masked, text = map(quote, EXAMPLES if found.example is None else examples_of(found.example))
+    language = "" if plan.language == "en" else f" --lang {plan.language}"
     pretraining = [f"bertie runs show {place.pretraining}", f"bertie fill {place.pretraining / MODEL} {masked}"]
     return [
         f"bertie quickstart --out {place.folder} --ask {question}",
         *([] if plan.base else pretraining),
         *([f"bertie predict {place.classifier} {text}"] if place.classifier.exists() else []),
         f"bertie embed {place.encoder / MODEL} my-texts.txt --out my-vectors.npy",
-        "bertie quickstart --text my-texts.txt --out my-own",
+        f"bertie quickstart --text my-texts.txt{language} --out my-own",
         "bertie --help",
     ]
 

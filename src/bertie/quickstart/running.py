@@ -23,14 +23,14 @@ def run_stages(place: Place, plan: Plan, run: Run, say: Say, until: str | None =
         if stage.leaves.exists():
             say("It was done before.")
         else:
-            run_stage(stage, place, run, say)
+            run_stage(stage, place, plan, run, say)
         if stage.name == until:
             return
 
 
-def run_stage(stage: Stage, place: Place, run: Run, say: Say) -> None:
+def run_stage(stage: Stage, place: Place, plan: Plan, run: Run, say: Say) -> None:
     begun = time.monotonic()
-    own = ["quickstart", "--until", stage.name, "--out", str(place.folder)]
+    own = ["quickstart", "--until", stage.name, *plan.words, "--out", str(place.folder)]
     if stage.words is None:
         say(told(own))
     if reason := stage.prepare(say):

@@ -106,9 +106,10 @@ class Siamese(Task):
         return initialised(SiameseHead(encoder.output_width, self.dense, num_labels), encoder.initial_std)
 
     def fitted(self, rows: Iterable[Values]) -> Self:
-        roles, scores, labels = set[str](), list[float](), set[str]()
+        roles, scores, labels, num_rows = set[str](), list[float](), set[str](), 0
         for values in rows:
             roles |= values.keys()
+            num_rows += 1
             with suppress(InputError):
                 if "score" in values:
                     scores.append(number_of(values["score"]))
@@ -129,7 +130,8 @@ class Siamese(Task):
         if task.criterion in ("cosine", "cosent"):
             least, most = min(scores, default=0.0), max(scores, default=0.0)
             if least == most:
-                raise InputError("the scores do not differ", hint="there must be two to learn a difference")
+                few = "" if len(scores) == num_rows else f", {len(scores):,} of {num_rows:,} of which are numbers,"
+                raise InputError(f"the scores{few} do not differ", hint="there must be two to learn a difference")
             return task.replace(least=least, most=most)
         return task
 
@@ -173,6 +175,9 @@ class Siamese(Task):
         assert self.criterion is not None
         way = WAYS[self.criterion]
         return [role for role in roles if role not in (*way.roles, *way.optional)]
+
+    def unmeasured(self, roles: Collection[str]) -> list[str]:
+        return [] if self.labels else [role for role in roles if role == "label"]
 
     def _kind(self, roles: Collection[str]) -> RowKind:
         """Labels that were not learned are no labels."""

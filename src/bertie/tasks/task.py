@@ -69,6 +69,10 @@ class Task(Objective):
         """Those of the training rows that teach nothing, once the task is fitted."""
         return []
 
+    def unmeasured(self, roles: Collection[str]) -> list[str]:
+        """Those of the held-out rows that are not looked at, once the task is fitted."""
+        return []
+
     def written(self, values: Values) -> Sequence[Any]:
         """A row's texts, as the tokenizer gets them."""
         return [value for role, value in values.items() if role not in self.targets]

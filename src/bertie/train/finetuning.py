@@ -118,6 +118,8 @@ class Job:
         cls, task: Task, train: Labelled, dev: Labelled | None, tokenizer: Tokenizer, length: int, policy: Policy
     ) -> "Job":
         """`task` is fitted. Rows to be measured on are read now, and some of the others."""
+        if not train.rows.num_rows:
+            raise InputError("there are no rows to learn from", where=train.rows.name)
         task = task if dev is None else task.measured_on(dev.columns)
         card = DataCard(task, length, train.rows.num_rows, dev.rows.num_rows if dev else 0)
         learned = Examples(task, train, tokenizer, length, policy, card.train.seen)
@@ -183,6 +185,8 @@ def finetune(
         adapt(model.encoder, options.low_rank, options.seed)
     if options.learning is not None:
         refuse_idle(options.learning.check(model), options, any(True for _ in model.heads.parameters()))
+    for job in jobs:
+        refuse_alone(job.task, min(options.batch_rows, job.train.data.rows.num_rows))
     # With the heads that suit the model.
     tasks = {task.kind: task for task in model.recipe.objectives if isinstance(task, Task)}
     card = {"length": options.length, **({} if base is None else {"base": base})}
@@ -199,11 +203,23 @@ def finetune(
     return run_in(Path(folder), model, data, tokenizer, options, resolved, config=config, tell=tell, ranks=ranks)
 
 
+def refuse_alone(task: Task, num_rows: int) -> None:
+    if task.compares and num_rows < 2:
+        what = "rows are compared with the others of their step, and there would be none"
+        raise SpecError(what, hint="give two rows or more, and a --batch of two or more")
+
+
 def refuse_idle(learning: Learning, options: FinetuneOptions, has_heads: bool) -> None:
     """Wishes under which what was asked to learn never would. Vectors of a plain model have no head that could."""
     if not has_heads and learning.lowest(0) > learning.depth:
-        what = "all layers are frozen, and nothing stands above them that could learn"
-        raise SpecError(what, hint="freeze fewer of them, or begin with a folder that bertie whiten wrote")
+        at_first = learning.spec.unfreeze_every is not None and learning.bottom <= learning.depth
+        frozen, wish = (
+            ("at first all layers are", "leave out --unfreeze-every")
+            if at_first
+            else ("all layers are", "freeze fewer of them")
+        )
+        what = f"{frozen} frozen, and nothing stands above them that could learn"
+        raise SpecError(what, hint=f"{wish}, or begin with a folder that bertie whiten wrote")
     every, steps = learning.spec.unfreeze_every, options.budget.steps
     if every is not None and every >= steps:
         what = f"the run's {steps:,} steps end before a layer is unfrozen, which is every {every:,} steps"

@@ -32,7 +32,9 @@ class LearningSpec(Spec):
     @model_validator(mode="after")
     def _leaves_something(self) -> "LearningSpec":
         if self.freeze == "all" and (self.unfreeze_every is not None or self.layer_decay < 1):
-            raise ValueError("where all layers are frozen, none of them can be unfrozen or have a rate of its own")
+            raise ValueError(
+                "where all layers are frozen, none of them can be unfrozen or have a rate of its own: freeze fewer"
+            )
         return self
 
     def build(self, model: Model) -> "Learning":

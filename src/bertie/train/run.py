@@ -121,6 +121,8 @@ def run_in(
             except NotFiniteError as error:
                 raise NotFiniteError(error.step, error.figure, run.keep_last_good(tokenizer, error.step)) from None
             run.finish(tokenizer)
+            if stopping := ranks.largest(signals.received or 0):  # too late for the run, not for what would follow
+                raise Stopped(stopping, run.state.steps)
         ranks.wait()
         return read_object(target / SUMMARY)
 

@@ -168,6 +168,8 @@ def _sampled(rows: Rows, sample: int) -> list[Column]:
 
 
 def _refuse(rows: Rows, role: str, columns: Sequence[Column]) -> NoReturn:
+    if not rows.num_rows:
+        raise InputError("there are no rows", where=rows.name)
     listed = ", ".join(f"{column.name!r} (such as {column.example})" for column in columns) or "none"
     hint = f"{HOW_TO_NAME.format(role=role)}; the columns are: {listed}"
     raise InputError(f"which column is the {role} is not clear", where=rows.name, hint=hint)
