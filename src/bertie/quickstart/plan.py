@@ -13,7 +13,7 @@ from bertie.spec import Spec
 from bertie.train.options import differences
 
 # Shares of all minutes; gathering, building and searching take the rest.
-PRETRAINING, CLASSIFIER, ENCODER = 0.25, 0.1, 0.42
+PRETRAINING, CLASSIFIER, ENCODER = 0.2, 0.08, 0.5
 
 
 class Plan(Spec):
