@@ -25,7 +25,7 @@ SHOWN = 5  # answers to a question
 
 def quickstart(
     out: Path = typer.Option(Path("quickstart"), help="The folder; an unfinished quickstart in it goes on."),
-    minutes: float | None = typer.Option(None, min=0.01, help="About how long all of it takes; 9 by default."),
+    minutes: float | None = typer.Option(None, min=0.01, help="About how long all of it takes; 8.5 by default."),
     text: list[str] = typer.Option(
         [], help="Your texts instead of Python's documentation; may be given several times."
     ),

@@ -17,7 +17,7 @@ PRETRAINING, CLASSIFIER, ENCODER = 0.2, 0.08, 0.5
 
 
 class Plan(Spec):
-    minutes: float = Field(default=9.0, gt=0)
+    minutes: float = Field(default=8.5, gt=0)
     texts: tuple[str, ...] = ()  # a user's own files; none: the documentation of this Python
     language: str = "en"
     base: str | None = None  # a model folder; None: a model is trained from nothing
