@@ -1,12 +1,12 @@
 """How the score falls when words are misspelt, and how much of that is won back by misspelling them in training.
 
 English words are mistyped or lose the space before them; Chinese characters are exchanged for one that looks or sounds
-alike. Real weights learn from some rows of SST-2; a small model from all of them, since there is much to learn: a word
-can be misspelt in a hundred ways. Its share of misspelt words was chosen on dev.
+alike. There is much to learn, since a word can be misspelt in a hundred ways: SST-2 is learned from some rows and from
+all of them, by real weights and by a small model, whose share of misspelt words was chosen on dev.
 """
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from statistics import fmean
 
 from experiments import chinese
@@ -17,40 +17,68 @@ from experiments.pretraining import nothing
 from experiments.task_cells import SMALL_RATE, SST2, Exercise, Start, finetune, minilm, read_scores, rows_of
 
 CLEAN, NOISY = "clean rows", "every second row misspelt"
-SMALL_CLEAN, SMALL_NOISY = (f"TINY from nothing, all rows: {name}" for name in (CLEAN, NOISY))
 RATES = "0,0.1,0.2,0.3,0.4,0.5"
-LEARNED, SMALL_LEARNED = "0.3", "0.5"  # of the words of a misspelt row
 AT = 30  # percent of words, where the loss is told
 BAR = 1 / 3  # of it to be won back
 SEEDS = (0, 1, 2)
 MEASURING = 1.5  # minutes
-ENGLISH, CHNSENTICORP = replace(SST2, epochs=2, minutes=3.0), CHINESE_SETS[0]
+SOME_ROWS, CHNSENTICORP = replace(SST2, epochs=2, minutes=3.0), CHINESE_SETS[0]
 ALL_ROWS = replace(SST2, num_rows=67_349, epochs=2, minutes=2.0, length=64, own_batch=64)
-SMALL_RATE_FROM_NOTHING, PIECES = 1e-3, 4000
-SETS = (ENGLISH, CHNSENTICORP)
+SETS = (SOME_ROWS, CHNSENTICORP)
+ALL_ROWS_RATE, SMALL_RATE_FROM_NOTHING, PIECES = 1e-4, 1e-3, 4000
+
+
+def small_from_nothing(setting: Setting, exercise: Exercise) -> Start:
+    """Random weights, and a vocabulary of the rows themselves."""
+    words = ("vocab", "train", "{rows}/train.jsonl", "--size", PIECES, "--overwrite", "--out", "{folder}/vocabulary")
+    needs = {"rows": rows_of(setting, exercise)}
+    vocabulary = Cell("vocabulary of SST-2", [bertie(*words)], nothing, needs=needs, minutes=0.1)
+    how = ("--recipe", "bert", "--size", "tiny", "--vocab")
+    return Start(vocabulary, "/vocabulary", SMALL_RATE_FROM_NOTHING, how)
+
+
+def chinese_mini(setting: Setting, exercise: Exercise) -> Start:
+    (model,) = chinese.cells(replace(setting, seeds=(MODEL_SEED,)))
+    return Start(model, "/run", SMALL_RATE)
+
+
+@dataclass(frozen=True)
+class Study:
+    """One model that learns from one set, as it is and misspelt."""
+
+    exercise: Exercise
+    start: Callable[[Setting, Exercise], Start]
+    noise: str  # of the words of a misspelt row
+    of: str = ""  # where there is more than one study of the set
+
+    def named(self, name: str) -> str:
+        return f"{self.of}: {name}" if self.of else name
+
+    def cells(self, setting: Setting) -> list[Cell]:
+        exercise = self.exercise.shortened(setting)
+        start, rows = self.start(setting, exercise), rows_of(setting, exercise)
+        return [
+            noise_cell(self.named(name), exercise, rows, start, seed, flags)
+            for seed in setting.seeds_or(*SEEDS)
+            for name, flags in ((CLEAN, ()), (NOISY, ("--noise", self.noise)))
+        ]
+
+
+STUDIES = (
+    Study(SOME_ROWS, lambda setting, exercise: Start(minilm()), "0.3"),
+    Study(ALL_ROWS, small_from_nothing, "0.5", "TINY from nothing, all rows"),
+    Study(CHNSENTICORP, chinese_mini, "0.3"),
+    Study(
+        replace(ALL_ROWS, epochs=1, minutes=8.0, own_batch=32),
+        lambda setting, exercise: Start(minilm(), rate=ALL_ROWS_RATE),
+        "0.5",
+        "all rows",
+    ),
+)
 
 
 def cells(setting: Setting) -> Sequence[Cell]:
-    (model,) = chinese.cells(replace(setting, seeds=(MODEL_SEED,)))
-    starts = {ENGLISH: Start(minilm()), CHNSENTICORP: Start(model, "/run", SMALL_RATE)}
-    studies = [(exercise.shortened(setting), start, (CLEAN, NOISY), LEARNED) for exercise, start in starts.items()]
-    every = ALL_ROWS.shortened(setting)
-    studies.insert(1, (every, from_nothing(rows_of(setting, every)), (SMALL_CLEAN, SMALL_NOISY), SMALL_LEARNED))
-    found = []
-    for exercise, start, (clean, noisy), learned in studies:
-        rows = rows_of(setting, exercise)
-        for seed in setting.seeds_or(*SEEDS):
-            for name, flags in ((clean, ()), (noisy, ("--noise", learned))):
-                found.append(noise_cell(name, exercise, rows, start, seed, flags))
-    return found
-
-
-def from_nothing(rows: Cell) -> Start:
-    """Random weights, and a vocabulary of the rows themselves."""
-    words = ("vocab", "train", "{rows}/train.jsonl", "--size", PIECES, "--overwrite", "--out", "{folder}/vocabulary")
-    vocabulary = Cell("vocabulary of SST-2", [bertie(*words)], nothing, needs={"rows": rows}, minutes=0.1)
-    how = ("--recipe", "bert", "--size", "tiny", "--vocab")
-    return Start(vocabulary, "/vocabulary", SMALL_RATE_FROM_NOTHING, how)
+    return [cell for study in STUDIES for cell in study.cells(setting)]
 
 
 def noise_cell(name: str, exercise: Exercise, rows: Cell, start: Start, seed: int, flags: Sequence[str]) -> Cell:
@@ -70,20 +98,19 @@ def noise_cell(name: str, exercise: Exercise, rows: Cell, start: Start, seed: in
 
 
 def conclude(rows: Rows) -> list[str]:
-    pairs = {(CLEAN, NOISY): SETS, (SMALL_CLEAN, SMALL_NOISY): (ALL_ROWS,)}
-    found = (won_back(rows, one, *names) for names, exercises in pairs.items() for one in exercises)
+    found = (won_back(rows, study) for study in STUDIES)
     return [sentence for sentence in found if sentence is not None]
 
 
-def won_back(rows: Rows, exercise: Exercise, clean_name: str = CLEAN, noisy_name: str = NOISY) -> str | None:
+def won_back(rows: Rows, study: Study) -> str | None:
     clean, fallen, noisy = (
-        mean(rows, name, f"{exercise.set}_accuracy_{percent}")
-        for name, percent in ((clean_name, 0), (clean_name, AT), (noisy_name, AT))
+        mean(rows, study.named(name), f"{study.exercise.set}_accuracy_{percent}")
+        for name, percent in ((CLEAN, 0), (CLEAN, AT), (NOISY, AT))
     )
     if clean is None or fallen is None or noisy is None:
         return None
-    of = "" if clean_name == CLEAN else ", TINY"
-    told = f"{exercise.title}{of}: {AT}% of misspelt words bring accuracy from {clean:.1%} down to {fallen:.1%}"
+    title = f"{study.exercise.title}, {study.of}" if study.of else study.exercise.title
+    told = f"{title}: {AT}% of misspelt words bring accuracy from {clean:.1%} down to {fallen:.1%}"
     if clean <= fallen:
         return f"{told}: nothing is lost."
     share = (noisy - fallen) / (clean - fallen)

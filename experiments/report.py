@@ -1,7 +1,7 @@
 """The report: results enter, a Markdown table and a picture leave, to be put into docs/log.md."""
 
 import statistics
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from bertie.inspection.chart import Chart, Line
@@ -56,17 +56,26 @@ def tell(values: Sequence[float | None], form: str) -> str:
 
 
 def charts(wanted: Sequence[Curves], rows: Rows) -> list[Chart]:
-    """Every seed is a line of its own."""
     drawn = []
     for curves in wanted:
-        lines = []
-        for number, (name, results) in enumerate(rows.items()):
-            for result in results:
-                points = [(x, y) for x, y in result["curves"].get(curves.curve, ())]
-                seed = f" ({result['made']['cell'].rpartition(', ')[2]})" if len(results) > 1 else ""
-                lines.append(Line(name + seed, points, SIGNS[number % len(SIGNS)]))
+        lines = [
+            Line(title, points, SIGNS[number % len(SIGNS)])
+            for number, (name, results) in enumerate(rows.items())
+            for title, points in lines_of(name, [one for one in results if one["curves"].get(curves.curve)], curves)
+        ]
         drawn.append(Chart(curves.title, curves.across, lines, percent=curves.percent))
     return [chart for chart in drawn if not chart.is_empty]
+
+
+def lines_of(name: str, results: Sequence[Result], curves: Curves) -> Iterator[tuple[str, list[tuple[float, float]]]]:
+    """The mean of seeds that were measured at the same places; else every seed is a line of its own."""
+    found = [[(x, y) for x, y in result["curves"][curves.curve]] for result in results]
+    if len({tuple(x for x, _ in points) for points in found}) == 1:
+        yield name, [(places[0][0], statistics.fmean(y for _, y in places)) for places in zip(*found, strict=True)]
+        return
+    for result, points in zip(results, found, strict=True):
+        seed = f" ({result['made']['cell'].rpartition(', ')[2]})" if len(results) > 1 else ""
+        yield name + seed, points
 
 
 def write_report(name: str, experiment: Experiment, rows: Rows, folder: Path) -> list[Path]:

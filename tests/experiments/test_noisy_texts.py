@@ -22,22 +22,29 @@ def setting(data: Path) -> Setting:
 
 
 @pytest.mark.parametrize(
-    ("names", "share", "begun"),
+    ("study", "share", "begun"),
     [
-        ((noise.CLEAN, noise.NOISY), "0.3", ["--base", "{base}"]),
-        ((noise.SMALL_CLEAN, noise.SMALL_NOISY), "0.5", ["--vocab", "{base}/vocabulary"]),
+        (noise.STUDIES[0], "0.3", ["--base", "{base}"]),
+        (noise.STUDIES[1], "0.5", ["--vocab", "{base}/vocabulary"]),
+        (noise.STUDIES[2], "0.3", ["--base", "{base}/run"]),
+        (noise.STUDIES[3], "0.5", ["--base", "{base}"]),
     ],
 )
 def test_both_ways_differ_in_the_noise_alone(
-    names: tuple[str, str], share: str, begun: list[str], setting: Setting
+    study: noise.Study, share: str, begun: list[str], setting: Setting
 ) -> None:
+    cells = study.cells(setting)
+    assert [cell.seed for cell in cells] == [0, 0, 1, 1, 2, 2]
+    for clean, noisy in zip(cells[::2], cells[1::2], strict=True):
+        own = [word for word in noisy.commands[0] if word not in clean.commands[0]]
+        assert own == ["--noise", share] and clean.commands[1] == noisy.commands[1]
+        words = list(clean.commands[0])
+        assert words[words.index(begun[0]) + 1] == begun[1]
+
+
+def test_every_study_has_rows_of_its_own(setting: Setting) -> None:
     cells = noise.cells(setting)
-    assert [cell.part for cell in cells[::6]] == ["SST-2", "SST-2", "ChnSentiCorp"]
-    clean, noisy = (next(cell for cell in cells if cell.name == name) for name in names)
-    own = [word for word in noisy.commands[0] if word not in clean.commands[0]]
-    assert own == ["--noise", share] and clean.commands[1] == noisy.commands[1]
-    words = list(clean.commands[0])
-    assert words[words.index(begun[0]) + 1] == begun[1]
+    assert len({(cell.part, cell.name, cell.seed) for cell in cells}) == len(cells) == 24
     assert chinese.cells(setting)[0].digest in {cell.digest for cell in in_order(cells)}, "its model is used as it is"
 
 
@@ -64,9 +71,9 @@ def test_what_is_won_back_is_told() -> None:
     (told,) = noise.conclude(rows(0.65))
     assert "17% of the loss is won back, LESS THAN A THIRD." in told
     assert noise.conclude({}) == []
-    small = {noise.CLEAN: noise.SMALL_CLEAN, noise.NOISY: noise.SMALL_NOISY}
-    (told,) = noise.conclude({small[name]: found for name, found in rows(0.75).items()})
-    assert told.startswith("SST-2, TINY: 30% of misspelt words")
+    small = noise.STUDIES[1]
+    (told,) = noise.conclude({small.named(name): found for name, found in rows(0.75).items()})
+    assert told.startswith("SST-2, TINY from nothing, all rows: 30% of misspelt words")
 
 
 def test_spaces_are_learned_and_measured_on_different_articles(tmp_path: Path) -> None:

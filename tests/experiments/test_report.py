@@ -36,10 +36,17 @@ def test_a_figure_that_some_seeds_lack() -> None:
     assert (tell([None, 2.0], ".1f"), tell([], ".1f"), tell([1.0, 2.0, 3.0], ".1f")) == ("2.0", "-", "2.0 ± 1.0")
 
 
-def test_every_seed_is_a_line() -> None:
+def test_seeds_that_were_measured_at_the_same_places_are_one_line() -> None:
     (chart,) = charts([Curves("loss", "held-out loss", "minutes"), Curves("none", "nothing", "minutes")], ROWS)
+    assert [line.name for line in chart.lines] == ["base", "no NSP"]
+    assert chart.lines[0].points == [(0, 9.0), (1, 3.0)]
+
+
+def test_seeds_that_were_not_are_a_line_each() -> None:
+    later = {**ROWS["base"][1], "curves": {"loss": [[0, 9.0], [2, 4.0]]}}
+    (chart,) = charts([Curves("loss", "held-out loss", "minutes")], {**ROWS, "base": [ROWS["base"][0], later]})
     assert [line.name for line in chart.lines] == ["base (seed 1)", "base (seed 2)", "no NSP"]
-    assert chart.lines[1].points == [(0, 9.0), (1, 4.0)]
+    assert chart.lines[1].points == [(0, 9.0), (2, 4.0)]
 
 
 def test_the_report_is_written(tmp_path: Path) -> None:
