@@ -51,7 +51,17 @@ def test_mistakes_are_one_sentence(files: list[Path], tmp_path: Path, run_bertie
     english = run_bertie("quickstart", "--lang", "zh", "--out", tmp_path / "out")
     assert english.returncode == 2
     assert "give your own texts" in english.stderr
+    both = run_bertie("quickstart", "--until", "gather", "--ask", "a goat", "--out", tmp_path / "out")
+    assert both.returncode == 2 and "leave out --until" in both.stderr
+    empty = run_bertie("quickstart", "--ask", " ", "--out", tmp_path / "out")
+    assert empty.returncode == 2 and "--ask has no words" in empty.stderr
     assert not (tmp_path / "out").exists()
+
+
+def test_a_shell_may_write_several_files_behind_text(files: list[Path], tmp_path: Path, run_bertie: Run) -> None:
+    done = run_bertie("quickstart", "--text", *files, "--until", "gather", "--out", tmp_path / "out")
+    assert done.returncode == 0, done.stderr
+    assert "240 texts" in done.stderr
 
 
 @pytest.mark.slow
@@ -93,8 +103,7 @@ def test_a_killed_gathering_leaves_no_process_behind(tmp_path: Path) -> None:
     words = [sys.executable, "-m", "bertie", "quickstart", "--until", "gather", "--out", str(tmp_path / "out")]
     started = subprocess.Popen(words, stderr=subprocess.PIPE, text=True)
     assert started.stderr is not None
-    while "$ bertie quickstart" not in started.stderr.readline():
-        pass
+    assert any("$ bertie quickstart" in line for line in started.stderr)
     time.sleep(3)  # until workers are at work
     started.kill()
     started.communicate(timeout=30)

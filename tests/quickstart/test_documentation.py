@@ -7,6 +7,7 @@ import pytest
 from bertie.quickstart import documentation
 from bertie.quickstart.documentation import (
     Gathered,
+    Parsed,
     SourceFile,
     asked,
     compiled_modules,
@@ -54,7 +55,8 @@ class Circle:
 def test_a_file_is_parsed_and_not_run(tmp_path: Path) -> None:
     file, touched = tmp_path / "shapes.py", tmp_path / "touched"
     file.write_text(SOURCE.format(touched=str(touched)))
-    entries, num_unreadable = parse_files([SourceFile(str(file), "geometry.shapes")])
+    parsed = parse_files([SourceFile(str(file), "geometry.shapes")])
+    entries = parsed.entries
     assert [(entry.name, entry.summary) for entry in entries] == [
         ("geometry.shapes", "Shapes of the plane."),
         ("geometry.shapes.draw", "Draw on a window."),
@@ -67,7 +69,7 @@ def test_a_file_is_parsed_and_not_run(tmp_path: Path) -> None:
     assert {entry.source for entry in entries} == {"geometry.shapes"}
     assert next(entry for entry in entries if entry.kind == "class").rest == ""
     assert next(entry for entry in entries if entry.name.endswith("area")).rest == "It is never negative."
-    assert num_unreadable == 0
+    assert parsed.num_unreadable == 0
     assert not touched.exists()
 
 
@@ -75,7 +77,7 @@ def test_a_file_that_is_no_python_is_counted(tmp_path: Path) -> None:
     (tmp_path / "old.py").write_text('"""Old."""\nprint "x"\n')
     (tmp_path / "odd.py").write_bytes(b'"""\xff\xfe"""\n')
     files = [SourceFile(str(tmp_path / name), name) for name in ("old.py", "odd.py", "missing.py")]
-    assert parse_files(files) == ([], 3)
+    assert parse_files(files) == Parsed(num_unreadable=3)
 
 
 @pytest.mark.parametrize(
@@ -108,6 +110,29 @@ def test_a_text_is_there_once() -> None:
     assert [one.name for one in gathered.entries] == ["a.b", "a.d"]
     assert gathered.counts == {"under a name that was there": 1, "with a text that was there": 1}
     assert gathered.num_groups == 1
+
+
+def test_of_two_names_of_a_text_the_public_one_stays() -> None:
+    private = Entry("a._core.dot", "a", "a._core", "function", "Dot product.", "")
+    gathered = Gathered()
+    gathered.add([private, Entry("a.dot", "a", "a", "function", "Dot product.", "")])
+    (kept,) = gathered.entries
+    assert (kept.name, kept.source) == ("a.dot", "a._core"), "it stays among those that it was written with"
+    gathered.add([Entry("a.inner", "a", "a", "function", "Dot product.", ""), Entry("a.dot", "a", "a", "", "X.", "")])
+    assert [one.name for one in gathered.entries] == ["a.dot"]
+
+
+def test_what_a_package_shows_of_a_private_module_has_its_public_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = {"pack/__init__.py": "from ._inner import Shape\n", "pack/_inner.py": 'class Shape:\n    "A shape."\n'}
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    monkeypatch.setattr(documentation, "compiled_modules", list)
+    modules = {"pack/__init__.py": "pack", "pack/_inner.py": "pack._inner"}
+    found = gather([SourceFile(str(tmp_path / path), module) for path, module in modules.items()], lambda count: None)
+    assert "pack.Shape" in {entry.name for entry in found.entries}
 
 
 def test_compiled_modules_are_asked_under_their_public_names() -> None:

@@ -33,9 +33,16 @@ def test_without_blank_lines_each_line_is_an_entry(tmp_path: Path) -> None:
 
 
 def test_too_little_text_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "a.txt").write_text("One.\n\nTwo.\n")
-    with pytest.raises(InputError, match="only 2 texts"):
+    (tmp_path / "a.txt").write_text("One. More.\n\nTwo. More.\n\nThree.\n")
+    with pytest.raises(InputError, match="only 2 texts to learn from, beside 1 of hardly a word"):
         own_entries([str(tmp_path / "a.txt")], "en", [])
+
+
+def test_texts_that_teach_nothing_are_told(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("This is one sentence alone.\n\n" * FEWEST + "Yes.\n\n")
+    notices: list[str] = []
+    assert len(own_entries([str(tmp_path / "a.txt")], "en", notices)) == FEWEST + 1
+    assert notices == ["1 texts of hardly a word can be found, but teach nothing"]
 
 
 def test_names_are_told_from_the_folder_that_all_files_share(tmp_path: Path) -> None:
@@ -46,7 +53,8 @@ def test_names_are_told_from_the_folder_that_all_files_share(tmp_path: Path) -> 
     entries = own_entries([str(tmp_path)], "en", [])
     assert {entry.group for entry in entries} == {"x/a.txt", "y/a.txt", "y/b.jsonl"}
     assert entries[0].name == "x/a.txt:1"
-    assert entries[-1].name == "A title"
+    assert (entries[-1].name, entries[-1].words) == ("A title", "A title")
+    assert entries[0].words == ""
 
 
 def test_a_title_above_its_text_is_no_summary(tmp_path: Path) -> None:

@@ -23,8 +23,14 @@ def test_a_folder_goes_on_with_its_own_plan_alone(tmp_path: Path) -> None:
 
 def test_a_plan_is_told_in_words() -> None:
     assert Plan().words == []
-    plan = Plan(texts=("a.txt", "b.txt"), language="zh", base="my-model")
-    assert plan.words == ["--text", "a.txt", "--text", "b.txt", "--lang", "zh", "--base", "my-model"]
+    plan = Plan(minutes=2, texts=("a.txt", "b.txt"), language="zh", base="my-model")
+    assert plan.words == ["--minutes", "2", "--text", "a.txt", "--text", "b.txt", "--lang", "zh", "--base", "my-model"]
+
+
+def test_a_folder_that_cannot_be_made_is_one_sentence(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(FolderError, match=r"file/out: cannot be written \(Not a directory\); name another folder"):
+        Place(tmp_path / "file" / "out").begin({})
 
 
 def test_a_folder_of_something_else_is_refused(tmp_path: Path) -> None:

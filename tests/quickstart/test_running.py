@@ -11,7 +11,7 @@ from bertie.quickstart import stages as stages_file
 from bertie.quickstart.learning_rows import read_rows
 from bertie.quickstart.pace import Pace
 from bertie.quickstart.plan import Place, Plan
-from bertie.quickstart.running import read_times, run_stages
+from bertie.quickstart.running import keep_time, read_times, run_stages
 from bertie.quickstart.stages import STAGES
 
 TEXTS_PER_SECOND = 5.0
@@ -106,6 +106,30 @@ def test_killed_in_any_command_it_goes_on_there_with_the_same_words(
     run_stages(place, plan, run, lambda told: None)
     assert verbs(commands) == ALL
     assert commands[len(before)] == killed[0], "else the command would not go on with what it had begun"
+
+
+def test_what_a_stage_took_is_added_up_over_sittings(tmp_path: Path, texts: tuple[str, ...]) -> None:
+    place, plan = started(tmp_path / "out", texts=texts)
+    keep_time(place, "vocabulary", 40.0)
+
+    def stop(words: Sequence[str]) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run_stages(place, plan, stop, lambda told: None)
+    assert 40 <= read_times(place)["vocabulary"] < 45
+
+
+def test_texts_of_one_sentence_teach_too(
+    tmp_path: Path, run: Callable[[Sequence[str]], None], commands: list[list[str]]
+) -> None:
+    (tmp_path / "one.txt").write_text("".join(f"The cow number {number} eats the grass.\n\n" for number in range(40)))
+    place, plan = started(tmp_path / "out", texts=(str(tmp_path / "one.txt"),))
+    run_stages(place, plan, run, lambda told: None)
+    assert "finetune similarity" in verbs(commands)
+    train, dev = (read_rows(place.rows("pairs", part)) for part in ("train", "dev"))
+    assert (len(train), len(dev)) == (30, 10)
+    assert {row["other"].split()[-1] for row in train} == {"grass."}
 
 
 def test_real_weights_need_no_vocabulary_and_no_pretraining(

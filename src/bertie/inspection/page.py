@@ -3,10 +3,13 @@
 Colours follow the reader's light or dark setting.
 """
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from importlib.resources import files
 from string import Template
+
+_WORD = re.compile(r"[^\W\d_]{2}")  # of a unit there may be one letter
 
 
 def page(title: str, parts: Iterable[str]) -> str:
@@ -26,6 +29,13 @@ def fact_cards(facts: Mapping[str, str]) -> str:
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    top = "".join(f"<th>{escape(cell)}</th>" for cell in head)
-    body = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
-    return f'<div class="scroll"><table><tr>{top}</tr>{body}</table></div>'
+    """The first column and those of words stand at the left, numbers at the right."""
+    rows = list(rows)
+    wordy = [any(_WORD.search(row[place]) for row in rows) for place in range(len(head))]
+
+    def line(tag: str, cells: Sequence[str]) -> str:
+        marks = (' class="words"' if is_wordy and place else "" for place, is_wordy in enumerate(wordy))
+        return "".join(f"<{tag}{mark}>{escape(cell)}</{tag}>" for mark, cell in zip(marks, cells, strict=True))
+
+    body = "".join(f"<tr>{line('td', row)}</tr>" for row in rows)
+    return f'<div class="scroll"><table><tr>{line("th", head)}</tr>{body}</table></div>'

@@ -1,7 +1,8 @@
 """The documentation that every machine has: this Python and the packages installed for it enter, entries leave.
 
 Files of Python are parsed, never run. What is compiled has no source: modules of the standard library, and a few that
-bertie needs anyway, are imported and asked. A text that was there before, under another name, is left out and counted.
+bertie needs anyway, are imported and asked. A text that was there before, under another name, is left out and counted;
+of two names the public one stays.
 """
 
 import ast
@@ -16,13 +17,14 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib.machinery import EXTENSION_SUFFIXES
 from importlib.util import find_spec
 from pathlib import Path
 
 from bertie.data.build.pool import begin_worker
 from bertie.quickstart.entry import Entry, split_summary
+from bertie.quickstart.reexports import reexports_of, shown
 
 COMPILED = ("numpy", "torch")  # packages that bertie imports, whose functions are mostly compiled
 UNTOLD = {"test", "idlelib", "lib2to3", "turtledemo", "pydoc_data"}  # of the standard library: tests, programs, tables
@@ -43,23 +45,23 @@ class Gathered:
     entries: list[Entry] = field(default_factory=list)
     counts: Counter[str] = field(default_factory=Counter)
     _names: set[str] = field(default_factory=set)
-    _texts: set[str] = field(default_factory=set)
+    _places: dict[str, int] = field(default_factory=dict)  # of texts, among the entries
 
     def add(self, found: Iterable[Entry]) -> None:
         for entry in found:
-            key = f"{entry.summary}\n{entry.rest}"
             if entry.name in self._names:
                 self.counts["under a name that was there"] += 1
-            elif key in self._texts:
-                self.counts["with a text that was there"] += 1
-            else:
+                continue
+            place = self._places.setdefault(entry.text, len(self.entries))
+            if place == len(self.entries):
                 self.entries.append(entry)
                 self._names.add(entry.name)
-                self._texts.add(key)
-
-    @property
-    def num_characters(self) -> int:
-        return sum(len(entry.text) for entry in self.entries)
+                continue
+            self.counts["with a text that was there"] += 1
+            known = self.entries[place]
+            if entry.is_public and not known.is_public:
+                self.entries[place] = replace(known, name=entry.name, group=entry.group)
+                self._names.add(entry.name)
 
     @property
     def num_groups(self) -> int:
@@ -76,9 +78,11 @@ def gather(files: list[SourceFile], advance: Callable[[int], None]) -> Gathered:
     """All entries, those of the standard library first. `advance` is told of files that were read."""
     gathered = Gathered()
     gathered.add(topics())
-    for found, num_unreadable in _parsed(files, advance):
-        gathered.add(found)
-        gathered.counts["files that are no Python of this version"] += num_unreadable
+    reexports: dict[str, str] = {}  # packages come before their modules
+    for parsed in _parsed(files, advance):
+        reexports |= parsed.reexports
+        gathered.add(shown(entry, reexports) for entry in parsed.entries)
+        gathered.counts["files that are no Python of this version"] += parsed.num_unreadable
     gathered.add(entry for name in compiled_modules() for entry in asked(name))
     return gathered
 
@@ -125,7 +129,14 @@ def _files_of(root: Path, name: str) -> Iterator[SourceFile]:
 BATCH = 64  # files that a process takes at once
 
 
-def _parsed(files: list[SourceFile], advance: Callable[[int], None]) -> Iterator[tuple[list[Entry], int]]:
+@dataclass
+class Parsed:
+    entries: list[Entry] = field(default_factory=list)
+    reexports: dict[str, str] = field(default_factory=dict)
+    num_unreadable: int = 0  # files
+
+
+def _parsed(files: list[SourceFile], advance: Callable[[int], None]) -> Iterator[Parsed]:
     batches = [files[start : start + BATCH] for start in range(0, len(files), BATCH)]
     if len(batches) < 3 or (os.cpu_count() or 1) < 2:
         for batch in batches:
@@ -138,20 +149,20 @@ def _parsed(files: list[SourceFile], advance: Callable[[int], None]) -> Iterator
             advance(len(batch))
 
 
-def parse_files(files: Iterable[SourceFile]) -> tuple[list[Entry], int]:
-    """Entries, and how many files could not be parsed."""
-    entries: list[Entry] = []
-    num_unreadable = 0
+def parse_files(files: Iterable[SourceFile]) -> Parsed:
+    found = Parsed()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of what others wrote
         for file in files:
             try:
                 tree = ast.parse(Path(file.path).read_bytes())
             except (SyntaxError, ValueError, RecursionError, OSError):
-                num_unreadable += 1
+                found.num_unreadable += 1
                 continue
-            entries += _documented(tree, file.module, file.module)
-    return entries, num_unreadable
+            found.entries += _documented(tree, file.module, file.module)
+            if Path(file.path).name == "__init__.py":
+                found.reexports |= reexports_of(tree, file.module)
+    return found
 
 
 def _documented(node: ast.Module | ast.ClassDef, name: str, module: str) -> Iterator[Entry]:

@@ -17,16 +17,23 @@ _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")  # Dict|R
 
 @dataclass(frozen=True)
 class Entry:
-    name: str  # csv.DictReader; of a user's text its file and line
+    name: str  # csv.DictReader; of a user's text its title, or its file and line
     group: str  # csv; the file
     source: str  # the module, the file
-    kind: str  # module, class, function, topic, text
+    kind: str  # module, class, function, topic; of a user's text: titled or text
     summary: str
     rest: str  # what follows, a paragraph a line; may be empty
 
     @property
+    def is_own(self) -> bool:
+        """A user's text."""
+        return self.kind in ("titled", "text")
+
+    @property
     def words(self) -> str:
         """The name as words; a file and a line say nothing."""
+        if self.kind == "titled":
+            return self.name
         return "" if self.kind == "text" else words_of(self.name)
 
     @property
@@ -35,7 +42,11 @@ class Entry:
 
     @property
     def is_public(self) -> bool:
-        return not any(part.startswith("_") for part in self.name.split("."))
+        return is_public(self.name)
+
+
+def is_public(name: str) -> bool:
+    return not any(part.startswith("_") for part in name.split("."))
 
 
 def words_of(name: str) -> str:

@@ -6,6 +6,7 @@ from functools import cached_property
 
 import numpy as np
 
+from bertie.models.embedding import Encoding
 from bertie.models.pretrained import Pretrained
 from bertie.quickstart.entry import Entry
 from bertie.quickstart.learning_rows import LENGTH, named, searched
@@ -51,11 +52,14 @@ class Finder:
         self.model, self.entries = model, entries
         self.vectors = unit(vectors)
         # Files of a user's are few: what is sought in them is a text.
-        self.keys = [number if entry.kind == "text" else entry.group for number, entry in enumerate(entries)]
+        self.keys = [number if entry.is_own else entry.group for number, entry in enumerate(entries)]
 
     def by_meaning(self, question: str, top: int = TOP) -> list[Found]:
-        vector = unit(self.model.encode_report([question], max_length=LENGTH, progress=False).vectors)[0]
-        return self._best(self.vectors @ vector, top)
+        return self._best(self.vectors @ unit(self._read(question).vectors)[0], top)
+
+    def num_cut(self, question: str) -> int:
+        """Tokens of it that are not read by meaning."""
+        return self._read(question).num_cut
 
     def by_words(self, question: str, top: int = TOP) -> list[Found]:
         return self._sharing_words(self._words, question, top)
@@ -67,6 +71,9 @@ class Finder:
     def outcome(self, question: Question) -> Outcome:
         asked = question.question
         return Outcome(question, self.by_meaning(asked), self.by_words(asked), self.in_whole(asked))
+
+    def _read(self, question: str) -> Encoding:
+        return self.model.encode_report([question], max_length=LENGTH, progress=False)
 
     @cached_property
     def _words(self) -> BM25Index:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from bertie.errors import InputError
 from bertie.quickstart.entry import Entry
+from bertie.quickstart.learning_rows import pair_of
 from bertie.text.documents import DocumentOptions, slices
 from bertie.text.sentences import split_sentences
 
@@ -20,9 +21,13 @@ def own_entries(files: Sequence[str], language: str, notices: list[str]) -> list
         if len(by_line) > len(entries):
             notices.append("hardly any blank lines: each line is a document")
             entries = by_line
-    if len(entries) < FEWEST:
+    num_short = sum(pair_of(entry) is None for entry in entries)
+    if (count := len(entries) - num_short) < FEWEST:
+        beside = f", beside {num_short} of hardly a word" if num_short else ""
         hint = f"give more: at least {FEWEST} paragraphs or lines"
-        raise InputError(f"there are only {len(entries)} texts to learn from", where=", ".join(files), hint=hint)
+        raise InputError(f"there are only {count} texts to learn from{beside}", where=", ".join(files), hint=hint)
+    if num_short:
+        notices.append(f"{num_short:,} texts of hardly a word can be found, but teach nothing")
     return entries
 
 
@@ -39,4 +44,5 @@ def _read(files: Sequence[str], options: DocumentOptions, language: str, notices
             first, *others = split_sentences(paragraphs[0], language)
             rest = "\n".join(part for part in ("".join(others).strip(), *paragraphs[1:]) if part)
             name = document.name if titled else os.path.relpath(document.where, above)
-            yield Entry(name, os.path.relpath(source, above), source, "text", first.strip(), rest)
+            kind = "titled" if titled else "text"
+            yield Entry(name, os.path.relpath(source, above), source, kind, first.strip(), rest)

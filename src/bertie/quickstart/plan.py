@@ -16,8 +16,11 @@ from bertie.train.options import differences
 PRETRAINING, CLASSIFIER, ENCODER = 0.2, 0.08, 0.5
 
 
+MINUTES = 8.5
+
+
 class Plan(Spec):
-    minutes: float = Field(default=8.5, gt=0)
+    minutes: float = Field(default=MINUTES, gt=0)
     texts: tuple[str, ...] = ()  # a user's own files; none: the documentation of this Python
     language: str = "en"
     base: str | None = None  # a model folder; None: a model is trained from nothing
@@ -34,10 +37,11 @@ class Plan(Spec):
 
     @property
     def words(self) -> list[str]:
-        """What of it was asked for, as on the command line; not how long it takes."""
+        """What of it was asked for, as on the command line."""
+        minutes = [] if self.minutes == MINUTES else ["--minutes", f"{self.minutes:g}"]
         texts = [word for text in self.texts for word in ("--text", text)]
         language = [] if self.language == "en" else ["--lang", self.language]
-        return [*texts, *language, *([] if self.base is None else ["--base", self.base])]
+        return [*minutes, *texts, *language, *([] if self.base is None else ["--base", self.base])]
 
 
 @dataclass(frozen=True)
@@ -90,10 +94,6 @@ class Place:
         return self / "collection.npy"
 
     @property
-    def results(self) -> Path:
-        return self / "results.json"
-
-    @property
     def page(self) -> Path:
         return self / "results.html"
 
@@ -118,6 +118,10 @@ class Place:
         return plan
 
     def _keep(self, plan: Plan) -> Plan:
-        self.folder.mkdir(parents=True, exist_ok=True)
-        write_whole(self / "quickstart.json", plan.to_json().encode())
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            write_whole(self / "quickstart.json", plan.to_json().encode())
+        except OSError as error:
+            hint = "name another folder with --out"
+            raise FolderError(f"cannot be written ({error.strerror})", where=str(self.folder), hint=hint) from None
         return plan

@@ -57,7 +57,7 @@ class Results:
 
 
 def open_finder(place: Place) -> Finder:
-    entries = collection(read_entries(place.entries))
+    entries = collection(read_entries(place.entries)).entries
     return Finder(load(place.encoder / MODEL), entries, np.load(place.vectors))
 
 
@@ -93,16 +93,17 @@ def classified(place: Place) -> Classified | None:
         return None
     train, dev = (read_rows(place.rows("labelled", part)) for part in ("train", "dev"))
     kept = place / "counted_words.json"
-    if not kept.exists():
-        write_whole(kept, json.dumps(counted_words_accuracy(train, dev)).encode())
+    counted = json.loads(kept.read_bytes()) if kept.exists() else counted_words_accuracy(train, dev)
+    if counted is not None:
+        write_whole(kept, json.dumps(counted).encode())
     accuracy = json.loads(summary.read_bytes())["evaluation"]["accuracy"]
-    return Classified(accuracy, json.loads(kept.read_bytes()), len({row["label"] for row in train}), len(dev))
+    return Classified(accuracy, counted, len({row["label"] for row in train}), len(dev))
 
 
 def recalled(pairs: list[dict[str, str]], finder: Finder) -> tuple[float, float]:
     """How often the second text of a held-out pair is among the first that its first text finds."""
     vectors = {
-        side: unit(finder.model.encode_report([row[side] for row in pairs], max_length=LENGTH, progress=False).vectors)
+        side: unit(finder.model.encode_report([row[side] for row in pairs], max_length=LENGTH).vectors)
         for side in ("text", "other")
     }
     cosines, top = vectors["text"] @ vectors["other"].T, looked_at(len(pairs))

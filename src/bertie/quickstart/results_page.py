@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from html import escape
-from shlex import quote
+from shlex import join
 
 from rich.markup import escape as escape_markup
 from rich.table import Table
@@ -28,9 +28,10 @@ def results_page(found: Results, place: Place, plan: Plan) -> str:
         section("What was learned", table(("", "this model", "counting words"), score_rows(found))),
     ]
     if found.outcomes:
-        parts.append(section("Which module does this?", _note(questions_told(found)) + _questions(found.outcomes)))
+        told = f"{questions_told(found)} Numbers are the place of the first accepted module."
+        parts.append(section("Which module does this?", _note(told) + _questions(found.outcomes)))
     parts.append(
-        section("Minutes", table(("stage", "seconds"), [(name, f"{one:.0f}") for name, one in found.seconds.items()]))
+        section("Time", table(("stage", "seconds"), [(name, f"{one:.0f}") for name, one in found.seconds.items()]))
     )
     commands = escape("\n".join(next_commands(found, place, plan)))
     parts.append(section("Try next", f'<div class="scroll"><pre>{commands}</pre></div>'))
@@ -62,7 +63,7 @@ def questions_told(found: Results) -> str:
     return (
         f"An accepted module is among the first {TOP} for {by_meaning} of {len(found.outcomes)} questions by meaning, "
         f"{by_words} by words (BM25) in the same texts (names and summaries), {in_whole} by words in the whole texts. "
-        f"Found by meaning and not by words: {alone}; {alone_in_whole} not in the whole texts either."
+        f"Found by meaning and missed by words: {alone} in the same texts, {alone_in_whole} in the whole texts."
     )
 
 
@@ -112,25 +113,30 @@ def answer_told(found: Found, columns: int) -> str:
 
 
 def next_commands(found: Results, place: Place, plan: Plan) -> list[str]:
-    question, masked, text = map(quote, EXAMPLES if found.example is None else examples_of(found.example))
-    language = "" if plan.language == "en" else f" --lang {plan.language}"
-    pretraining = [f"bertie runs show {place.pretraining}", f"bertie fill {place.pretraining / MODEL} {masked}"]
-    return [
-        f"bertie quickstart --out {place.folder} --ask {question}",
-        *([] if plan.base else pretraining),
-        *([f"bertie predict {place.classifier} {text}"] if place.classifier.exists() else []),
-        f"bertie embed {place.encoder / MODEL} my-texts.txt --out my-vectors.npy",
-        f"bertie quickstart --text my-texts.txt{language} --out my-own",
-        "bertie --help",
+    question, masked, text = EXAMPLES if found.example is None else examples_of(found.example)
+    language = [] if plan.language == "en" else ["--lang", plan.language]
+    own = [
+        ["runs", "show", str(place.pretraining)],
+        ["fill", str(place.pretraining / MODEL), masked],
     ]
+    vectors = str(place / "summaries.npy")
+    commands = [
+        ["quickstart", "--out", str(place.folder), "--ask", question],
+        *([] if plan.base else own),
+        *([["predict", str(place.classifier), text]] if place.classifier.exists() else []),
+        ["embed", str(place.encoder / MODEL), str(place.rows("pairs", "dev")), "--out", vectors],
+        ["quickstart", "--text", "YOUR-TEXTS.txt", *language, "--out", "my-own"],
+        ["--help"],
+    ]
+    return [f"bertie {join(words)}" for words in commands]
 
 
 def examples_of(text: str) -> tuple[str, str, str]:
     """A text to ask for, one with a masked word or, where there are no spaces, sign, and one to be told apart."""
-    words = text.split() if " " in text else list(text)
+    words, between = (text.split(), " ") if " " in text else (list(text), "")
     middle = len(words) // 2
-    between = " " if " " in text else ""
-    return text, between.join([*words[:middle], "[MASK]", *words[middle + 1 :]]), text
+    masked = next((place for place in range(middle, len(words)) if words[place].isalnum()), middle)
+    return text, between.join([*words[:masked], "[MASK]", *words[masked + 1 :]]), text
 
 
 def _questions(outcomes: Sequence[Outcome]) -> str:

@@ -33,17 +33,25 @@ def run_stage(stage: Stage, place: Place, plan: Plan, run: Run, say: Say) -> Non
     own = ["quickstart", "--until", stage.name, *plan.words, "--out", str(place.folder)]
     if stage.words is None:
         say(told(own))
-    if reason := stage.prepare(say):
-        say(f"It is left out: {reason}.")
-        return
-    if stage.words is not None:
-        words = stage.words()
-        say(told(words))
-        run(words)
-    seconds = time.monotonic() - begun
-    times = {**read_times(place), stage.name: round(seconds, 1)}
-    write_whole(place / "times.json", json.dumps(times).encode())
+    try:
+        if reason := stage.prepare(say):
+            say(f"It is left out: {reason}.")
+            return
+        if stage.words is not None:
+            words = stage.words()
+            say(told(words))
+            run(words)
+    finally:
+        seconds = time.monotonic() - begun
+        keep_time(place, stage.name, seconds)
     say(f"It took {seconds:.0f} seconds.")
+
+
+def keep_time(place: Place, stage: str, seconds: float) -> None:
+    """What it took in all sittings; one that was killed is not in it."""
+    times = read_times(place)
+    times[stage] = round(times.get(stage, 0.0) + seconds, 1)
+    write_whole(place / "times.json", json.dumps(times).encode())
 
 
 def told(words: Sequence[str]) -> str:
@@ -51,6 +59,6 @@ def told(words: Sequence[str]) -> str:
 
 
 def read_times(place: Place) -> dict[str, float]:
-    """Seconds of the stages that are over, each in the sitting in which it ended."""
+    """Seconds of the stages that were begun."""
     file = place / "times.json"
     return json.loads(file.read_bytes()) if file.exists() else {}

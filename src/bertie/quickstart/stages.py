@@ -14,12 +14,14 @@ from bertie.progress import progress_line
 from bertie.quickstart.documentation import gather, source_files
 from bertie.quickstart.entry import Entry, read_entries, write_entries
 from bertie.quickstart.learning_rows import (
+    FEWEST_HELD_OUT,
     LENGTH,
     collection,
     documents,
     held_out,
     labelled,
     learned,
+    pair_of,
     pairs,
     read_rows,
     searched,
@@ -37,7 +39,7 @@ VOCABULARY = 8000  # pieces: fewer make a smaller head, and the text is not larg
 CHARACTERS = 5000  # of these pieces, at most; most letters are two: one that begins a word, and one within it
 EPOCHS = 3  # of the classifier
 MOST_EPOCHS = 10  # of the encoder, where there are few pairs
-MEASURED = 1000  # pairs to be measured on, at most
+MEASURED, SHARE_MEASURED = 1000, 4  # pairs to be measured on: at most so many, and one for so many to learn from
 SPREAD_BY, FEWEST = 2000, 1000  # texts that say how the vectors of a young model lie; with fewer it is not known
 FAST = ("--lr", "2e-3", "--batch-tokens", "1024")  # many small steps at a high rate: what learns most in minutes
 # A model of a few minutes has nothing to lose by a high rate; real weights have.
@@ -140,12 +142,17 @@ class _Work:
         return read_entries(self.place.entries)
 
     @property
+    def with_pairs(self) -> list[Entry]:
+        return [entry for entry in self.entries if pair_of(entry) is not None]
+
+    @property
     def spread(self) -> str:
         """The base of the encoder."""
         return str(self.place.spread) if (self.place.spread / CONFIG).exists() else self.base
 
-    @property
-    def pace(self) -> Pace:
+    def pace(self, say: Say | None = None) -> Pace:
+        if say is not None and not (self.place / "pace.json").exists():
+            say("How fast this model learns here is measured first.")
         return read_pace(self.place / "pace.json", self.base, [entry.text for entry in self.entries], LENGTH)
 
     def told_of_gathering(self) -> str:
@@ -198,7 +205,7 @@ class _Work:
     def write_labelled(self, say: Say) -> str | None:
         place = self.place
         if not place.rows("labelled", "dev").exists():
-            num_rows = self.pace.num_texts(self.plan.minutes * CLASSIFIER) // EPOCHS
+            num_rows = self.pace(say).num_texts(self.plan.minutes * CLASSIFIER) // EPOCHS
             train, dev = labelled(self.entries, num_rows)
             if not train:
                 return f"there is only one {self.group} with enough texts, and nothing to tell apart"
@@ -216,7 +223,7 @@ class _Work:
 
     def write_texts(self, say: Say) -> str | None:
         """Both sides of pairs."""
-        chosen = shuffled(pairs(learned(self.entries)), "texts")[: SPREAD_BY // 2]
+        chosen = shuffled(pairs(learned(self.with_pairs)), "texts")[: SPREAD_BY // 2]
         texts = [{"text": text} for row in chosen for text in row.values()]
         if len(texts) < FEWEST:
             return f"{len(texts):,} texts are too few to tell how vectors lie"
@@ -224,19 +231,20 @@ class _Work:
         return None
 
     def write_pairs(self, say: Say) -> str | None:
-        place, entries = self.place, self.entries
-        train = shuffled(pairs(learned(entries)), "pairs")
+        place, usable = self.place, self.with_pairs
         if not place.rows("pairs", "dev").exists():
-            count = self.pace.num_texts(self.plan.minutes * ENCODER) // 2
+            train = shuffled(pairs(learned(usable)), "pairs")
+            count = self.pace(say).num_texts(self.plan.minutes * ENCODER) // 2
             if count < len(train):
                 say(f"{count:,} of {len(train):,} pairs, as many as there is time for")
+            most = min(MEASURED, max(FEWEST_HELD_OUT, min(count, len(train)) // SHARE_MEASURED))
             write_rows(place.rows("pairs", "train"), train[:count])
-            write_rows(place.rows("pairs", "dev"), shuffled(pairs(held_out(entries)), "held out")[:MEASURED])
+            write_rows(place.rows("pairs", "dev"), shuffled(pairs(held_out(usable)), "held out")[:most])
         return None
 
     def encode_words(self) -> list[str]:
         num_rows = len(read_rows(self.place.rows("pairs", "train")))
-        epochs = min(MOST_EPOCHS, self.pace.num_texts(self.plan.minutes * ENCODER) / 2 / num_rows)
+        epochs = min(MOST_EPOCHS, self.pace().num_texts(self.plan.minutes * ENCODER) / 2 / num_rows)
         words = self._finetune_words(self.spread, "pairs", "encoder", round(max(1.0, epochs), 2))
         return ["finetune", "similarity", "--siamese", *words, "--batch", "64"]
 
@@ -249,6 +257,8 @@ class _Work:
     def write_collection(self, say: Say) -> str | None:
         if not self.place.collection.exists():
             found = collection(self.entries)
-            say(f"{len(found):,} texts can be found")
-            write_rows(self.place.collection, [{"name": entry.name, "text": searched(entry)} for entry in found])
+            left_out = ", ".join(f"{count:,} {what}" for what, count in found.left_out.items())
+            say(f"{len(found.entries):,} texts can be found{left_out and f'; left out: {left_out}'}")
+            rows = [{"name": entry.name, "text": searched(entry)} for entry in found.entries]
+            write_rows(self.place.collection, rows)
         return None
