@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from bertie.data.manifest import write_whole
+from bertie.errors import FolderError
 from bertie.models.pretrained import load
 from bertie.quickstart.baseline import counted_words_accuracy
 from bertie.quickstart.entry import Entry, read_entries
@@ -57,8 +58,12 @@ class Results:
 
 
 def open_finder(place: Place) -> Finder:
-    entries = collection(read_entries(place.entries)).entries
-    return Finder(load(place.encoder / MODEL), entries, np.load(place.vectors))
+    entries, vectors = collection(read_entries(place.entries)).entries, np.load(place.vectors)
+    if [entry.name for entry in entries] != [row["name"] for row in read_rows(place.collection)]:
+        what = "was made by another version of bertie, which searched in other texts"
+        hint = f"remove it and {place.vectors.name}, and run again"
+        raise FolderError(what, where=str(place.collection), hint=hint)
+    return Finder(load(place.encoder / MODEL), entries, vectors)
 
 
 def results(place: Place, plan: Plan, finder: Finder) -> Results:
