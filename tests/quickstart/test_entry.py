@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from bertie.errors import FolderError
-from bertie.quickstart.entry import Entry, read_entries, split_summary, words_of, write_entries
+from bertie.quickstart.entry import Entry, characters_told, read_entries, split_summary, words_of, write_entries
 
 
 @pytest.mark.parametrize(
@@ -41,6 +41,11 @@ def test_entries_come_back_as_they_were(tmp_path: Path) -> None:
     (tmp_path / "entries.jsonl").write_text("{}\n")
     with pytest.raises(FolderError, match="cannot be read"):
         read_entries(tmp_path / "entries.jsonl")
+
+
+def test_how_much_text_it_is() -> None:
+    entry = Entry("a", "a", "a", "text", "x" * 1500, "")
+    assert (characters_told([entry]), characters_told([entry] * 1000)) == ("1,500", "1.5 million")
 
 
 def test_a_name_with_a_private_part_is_not_public() -> None:

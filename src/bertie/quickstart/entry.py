@@ -49,6 +49,12 @@ def is_public(name: str) -> bool:
     return not any(part.startswith("_") for part in name.split("."))
 
 
+def characters_told(entries: Iterable[Entry]) -> str:
+    """How much text it is."""
+    count = sum(len(entry.text) for entry in entries)
+    return f"{count / 1e6:.1f} million" if count >= 1e6 else f"{count:,}"
+
+
 def words_of(name: str) -> str:
     """ "csv.DictReader" -> "csv dict reader"."""
     return " ".join(_HUMP.sub(" ", name).replace(".", " ").replace("_", " ").lower().split())

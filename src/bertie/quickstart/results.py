@@ -10,7 +10,7 @@ from bertie.data.manifest import write_whole
 from bertie.errors import FolderError
 from bertie.models.pretrained import load
 from bertie.quickstart.baseline import counted_words_accuracy
-from bertie.quickstart.entry import Entry, read_entries
+from bertie.quickstart.entry import Entry, characters_told, read_entries
 from bertie.quickstart.finding import TOP, Finder, Outcome, recall, unit
 from bertie.quickstart.learning_rows import LENGTH, collection, read_rows
 from bertie.quickstart.plan import Place, Plan
@@ -72,7 +72,7 @@ def results(place: Place, plan: Plan, finder: Finder) -> Results:
     entries = read_entries(place.entries)
     facts = {
         "texts": f"{len(entries):,}",
-        "characters": f"{sum(len(entry.text) for entry in entries) / 1e6:.1f} million",
+        "characters": characters_told(entries),
         "that can be found": f"{len(finder.entries):,}",
     }
     return Results(

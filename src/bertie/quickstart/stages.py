@@ -12,7 +12,7 @@ from pathlib import Path
 from bertie.data.manifest import FILE as MANIFEST
 from bertie.progress import progress_line
 from bertie.quickstart.documentation import gather, source_files
-from bertie.quickstart.entry import Entry, read_entries, write_entries
+from bertie.quickstart.entry import Entry, characters_told, read_entries, write_entries
 from bertie.quickstart.learning_rows import (
     FEWEST_HELD_OUT,
     LENGTH,
@@ -178,7 +178,7 @@ class _Work:
             for notice in notices:
                 say(notice)
             say(f"{len(entries):,} texts")
-        say(f"{sum(len(entry.text) for entry in entries) / 1e6:.1f} million characters")
+        say(f"{characters_told(entries)} characters")
         write_rows(self.place.documents, documents(entries))
         write_entries(self.place.entries, entries)
         return None
