@@ -64,6 +64,8 @@ def test_a_classifier_from_file_to_answer(base: Path, call: Call, tmp_path: Path
     assert code == 0 and json.loads(printed)["label"] == "pos"
     code, _, said = call("finetune", *words)
     assert code == 0 and "finished before" in said
+    code, _, said = call("finetune", *words, "--seed", 1)
+    assert code == 2 and "begun with other options" in said and "finished before" not in said
 
 
 def test_predictions_keep_the_order_of_the_rows_and_say_what_is_wrong(base: Path, call: Call, tmp_path: Path) -> None:

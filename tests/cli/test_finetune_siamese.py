@@ -97,6 +97,62 @@ def test_other_kinds_of_rows(
     assert figures and all(np.isfinite(list(figures.values())))
 
 
+def test_who_learned_scores_is_measured_on_pairs(base: Path, run_bertie: Run, tmp_path: Path) -> None:
+    scored, out = write(tmp_path / "scored.jsonl", pairs()), tmp_path / "run"
+    asked = "".join(f"a {word}\tthe {word}\n" for word in (*ANIMALS, *THINGS))
+    (tmp_path / "asked.tsv").write_text("text\tother\n" + asked)
+    words = ("--base", base, "--train", scored, "--dev", tmp_path / "asked.tsv", "--epochs", 1, "--out", out)
+    done = run_bertie("finetune", "similarity", "--siamese", *words)
+    assert done.returncode == 0 and "mrr" in done.stdout, done.stderr
+    assert np.isfinite(json.loads((out / "summary.json").read_text())["evaluation"]["loss"])
+    done = run_bertie("evaluate", out, "--data", tmp_path / "asked.tsv", "--json")
+    assert done.returncode == 0 and set(json.loads(done.stdout)) == {"mrr", "accuracy_at_1"}, done.stderr
+    assert "spearman" in json.loads(run_bertie("evaluate", out, "--data", scored, "--json").stdout)
+    without_score = write(tmp_path / "train.jsonl", [*pairs(), *without(pairs(), "score")])
+    given = ("--base", base, "--train", without_score, "--dev", tmp_path / "asked.tsv", "--out", tmp_path / "no")
+    done = run_bertie("finetune", "similarity", "--siamese", *given)
+    assert done.returncode == 2 and "'score' is empty" in done.stderr, "what is learned from still needs a score"
+
+
+def test_labels_that_were_not_learned(base: Path, run_bertie: Run, tmp_path: Path) -> None:
+    rows, out = without(pairs(), "score"), tmp_path / "run"
+    train = write(tmp_path / "train.jsonl", rows)
+    mixed = write(tmp_path / "mixed.jsonl", [{**row, "label": number % 2} for number, row in enumerate(rows)])
+    alike = write(tmp_path / "alike.jsonl", [{**row, "label": 1} for row in rows])
+    given = ("--base", base, "--train", train, "--epochs", 1, "--batch", 8, "--out", out)
+    done = run_bertie("finetune", "similarity", "--siamese", *given, "--dev", mixed)
+    assert done.returncode == 2 and "the rows have '0' and '1'" in done.stderr and not out.exists()
+    done = run_bertie("finetune", "similarity", "--siamese", *given, "--dev", alike)
+    told = f"{alike}: the column 'label' is not looked at: it was not learned"
+    assert done.returncode == 0 and told in done.stderr, done.stderr
+    done = run_bertie("evaluate", out, "--data", mixed)
+    assert done.returncode == 2 and "would count as right answers" in done.stderr and "mrr" not in done.stdout
+    done = run_bertie("evaluate", out, "--data", mixed, "--column", "score=label", "--json")
+    assert done.returncode == 0 and "spearman" in json.loads(done.stdout), done.stderr
+    done = run_bertie("evaluate", out, "--data", alike)
+    assert done.returncode == 0 and told in done.stderr and "mrr" in done.stdout
+
+
+def test_third_texts_may_be_empty_in_tables(base: Path, run_bertie: Run, tmp_path: Path) -> None:
+    lines = [f"a {word}\tthe {word}\t{'' if word == 'cow' else 'a film'}\n" for word in (*ANIMALS, *THINGS)]
+    (tmp_path / "rows.tsv").write_text("text\tother\tnegative\n" + "".join(lines))
+    rows, out = tmp_path / "rows.tsv", tmp_path / "run"
+    words = ("--base", base, "--train", rows, "--dev", rows, "--epochs", 1, "--batch", 4, "--out", out)
+    done = run_bertie("finetune", "similarity", "--siamese", *words)
+    assert done.returncode == 0 and "mrr" in done.stdout, done.stderr
+    assert "the column 'negative' is not looked at: some rows have none" in done.stderr
+
+
+def test_sizes_are_refused_before_all_rows_are_read(
+    base: Path, run_bertie: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = write(tmp_path / "rows.jsonl", pairs())
+    monkeypatch.setattr("bertie.cli.finetune.Job.of", lambda *given: pytest.fail("rows are read"))
+    words = ("--siamese", "--sizes", 64, "--base", base, "--train", rows, "--out", tmp_path / "run")
+    done = run_bertie("finetune", "similarity", *words)
+    assert done.returncode == 2 and "32 is the most that --sizes may ask for" in done.stderr
+
+
 def test_plain_lines_are_enough(base: Path, run_bertie: Run, tmp_path: Path) -> None:
     (tmp_path / "texts.txt").write_text("".join(f"a {word} the {other}\n" for word in ANIMALS for other in THINGS))
     dev = write(tmp_path / "dev.jsonl", pairs())
@@ -115,7 +171,7 @@ def test_plain_lines_are_enough(base: Path, run_bertie: Run, tmp_path: Path) -> 
         (("classify", "--siamese"), "--siamese belongs to the task similarity alone"),
         (("similarity", "--siamese", "--loss", "cosin"), "did you mean 'cosine'?"),
         (("similarity", "--siamese", "--sizes", "a"), "like --sizes 256,128,64"),
-        (("similarity", "--siamese", "--sizes", "64"), "vectors have 32 numbers, not 64"),
+        (("similarity", "--siamese", "--sizes", "64"), "vectors have 32 numbers, not 64; 32 is the most"),
         (("similarity", "--siamese", "--loss", "triplet"), "no row has a negative"),
     ],
 )

@@ -1,6 +1,7 @@
 """Misspelt texts on the command line: noise, words that are put right, spaces that are put back."""
 
 import json
+import re
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -8,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import bertie
-from bertie.cli.beginning_request import texts_of
+from bertie.cli.beginning_request import Beginning, texts_of
 from bertie.cli.noise_request import num_replaced
 from bertie.data.rows import open_rows
 from bertie.models.model import Model
@@ -95,6 +96,57 @@ def test_words_are_put_right_wherever_the_model_goes(base: Path, rows: Path, run
     tokenizer = bertie.load(out).tokenizer
     assert tokenizer is not None
     assert tokenizer.encode("gud").ids.tolist() == tokenizer.encode("good").ids.tolist()
+
+
+def test_a_table_that_the_model_has_is_kept_and_told(base: Path, rows: Path, run_bertie: Call, tmp_path: Path) -> None:
+    begun = bertie.load(base)
+    begun.tokenizer = wordpiece_tokenizer(PIECES).correcting(ConfusableWords.of({"gud": "good"}))
+    begun.save(tmp_path / "base")
+    for folder, words, told in (
+        (base, {"baad": "bad"}, []),
+        (tmp_path / "base", None, []),
+        (tmp_path / "base", {"baad": "bad"}, ["the model has a table of words already: it is kept, and the new one"]),
+    ):
+        beginning = Beginning(str(folder), None, "tiny", None, None if words is None else ConfusableWords.of(words))
+        tokenizer = beginning.model(0).tokenizer
+        assert tokenizer is not None
+        notes = beginning.notes(tokenizer)
+        assert len(notes) == len(told) and all(note.startswith(start) for note, start in zip(notes, told, strict=True))
+    (tmp_path / "words.txt").write_text("film: good\n")
+    given = ("--base", tmp_path / "base", "--train", rows, "--normalise", tmp_path / "words.txt", *QUICK)
+    done = run_bertie("finetune", "classify", *given, "--out", tmp_path / "task")
+    assert done.returncode == 2 and "'good', a right word in it, would become 'film'" in " ".join(done.stderr.split())
+    assert not (tmp_path / "task").exists()
+
+
+def test_what_noise_did_is_told(base: Path, run_bertie: Call, tmp_path: Path) -> None:
+    """Misspelt words have more pieces: rows that were short enough are cut, and ideographs of no table stay."""
+    (tmp_path / "train.tsv").write_text("sentence\tlabel\n" + "a good film\tpos\n\u3402\tneg\n" * 12)
+    words = ("--base", base, "--train", tmp_path / "train.tsv", *QUICK, "--length", 8, "--noise", 1.0)
+    done = run_bertie("finetune", "classify", *words, "--out", tmp_path / "task")
+    assert done.returncode == 0 and "cut at 8: 0 of 24 rows" in done.stderr, done.stderr
+    notes = json.loads((tmp_path / "task" / "summary.json").read_text())["notes"]
+    (told,) = (note for note in notes if note.startswith("noise misspelt"))
+    assert told in done.stderr
+    changed, num_words, num_rows, num_cut = (int(number) for number in re.findall(r"(\d+) (?:of the|words|rows)", told))
+    assert 0 < changed < num_words and 0 < num_cut < num_rows < 4 * 24
+    assert told.endswith("of the rows became longer than 8 tokens by it and were cut")
+
+
+def test_a_wrong_table_is_told_first(base: Path, run_bertie: Call, tmp_path: Path) -> None:
+    (tmp_path / "alike.txt").write_text("ab\n")
+    words = (
+        "--base",
+        base,
+        "--train",
+        tmp_path / "nothing.tsv",
+        "--noise",
+        0.5,
+        "--confusable",
+        tmp_path / "alike.txt",
+    )
+    done = run_bertie("finetune", "classify", *words, "--out", tmp_path / "task")
+    assert done.returncode == 2 and "'a' is no ideograph" in done.stderr, "before rows are read"
 
 
 def test_spaces_are_learned_from_plain_text(run_bertie: Call, tmp_path: Path) -> None:

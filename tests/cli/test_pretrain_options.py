@@ -271,7 +271,7 @@ def test_figures_for_tensorboard_and_the_precision_told(
 
 
 def test_a_run_that_warms_up_to_its_end_is_repeated_by_its_own_file(
-    train: Callable[..., tuple[Path, str]], tmp_path: Path
+    train: Callable[..., tuple[Path, str]], run_bertie: Run, corpus: Path
 ) -> None:
     first, _ = train("--recipe", "bert", *SMALL, "--steps", 3, "--warmup", 3, name="first")
     again, told = train("--config", first / "config.toml", name="again")
@@ -280,3 +280,6 @@ def test_a_run_that_warms_up_to_its_end_is_repeated_by_its_own_file(
     assert "finished before" not in told
     _, told = train("--config", first / "config.toml", name="again")
     assert "finished before; nothing is trained" in told
+    done = run_bertie("pretrain", "--corpus", corpus, "--out", again, "--config", first / "config.toml", "--seed", 1)
+    assert done.returncode == 2 and "begun with other options" in done.stderr
+    assert "finished before" not in done.stderr

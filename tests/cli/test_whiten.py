@@ -56,3 +56,46 @@ def test_too_few_texts_are_one_sentence(base: Path, run_bertie: Run, tmp_path: P
     done = run_bertie("whiten", base, "--data", tmp_path / "texts.txt", "--out", tmp_path / "white")
     assert done.returncode == 2 and "3 texts tell of 2 directions, 15 are needed" in done.stderr
     assert not (tmp_path / "white").exists()
+
+
+@pytest.fixture
+def texts(tmp_path: Path) -> Path:
+    lines = [" ".join(f"w{(number * step) % 40}" for step in range(1, 5)) for number in range(40)]
+    (tmp_path / "texts.txt").write_text("\n".join(lines) + "\n")
+    return tmp_path / "texts.txt"
+
+
+def test_folders_of_others_stay(base: Path, texts: Path, run_bertie: Run, tmp_path: Path) -> None:
+    (tmp_path / "white.part").mkdir()
+    (tmp_path / "white.part" / "letter.txt").write_text("mine")
+    before = set(tmp_path.iterdir())
+    done = run_bertie("whiten", base, "--data", texts, "--out", tmp_path / "white", "--size", 6)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "white.part" / "letter.txt").read_text() == "mine"
+    assert set(tmp_path.iterdir()) - before == {tmp_path / "white"}
+    assert (tmp_path / "white").stat().st_mode == (tmp_path / "white.part").stat().st_mode
+
+
+def test_what_fails_leaves_nothing(
+    base: Path, texts: Path, run_bertie: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*given: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    before = set(tmp_path.iterdir())
+    monkeypatch.setattr("bertie.models.pretrained.take_place", fail)
+    done = run_bertie("whiten", base, "--data", texts, "--out", tmp_path / "white", "--size", 6)
+    assert done.returncode == 2 and "cannot be written (No space left on device)" in " ".join(done.stderr.split())
+    assert set(tmp_path.iterdir()) == before
+
+
+def test_an_empty_folder_is_filled_where_one_stands(
+    base: Path, texts: Path, run_bertie: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "here").mkdir()
+    number = (tmp_path / "here").stat().st_ino
+    monkeypatch.chdir(tmp_path / "here")
+    done = run_bertie("whiten", base, "--data", texts, "--out", ".", "--size", 6)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "here").stat().st_ino == number, "a shell stands in it"
+    assert bertie.load(tmp_path / "here").encode("w1 w2").shape == (6,)

@@ -204,6 +204,49 @@ def test_labels_are_told_of_pairs_alone() -> None:
 
 
 @pytest.mark.parametrize(("criterion", "given"), WAYS)
+@pytest.mark.parametrize(("held_out", "main"), [(PAIRS, "mrr"), (TRIPLETS, "triplet_accuracy")])
+def test_pairs_and_triplets_measure_every_model(
+    held_out: list[Values], main: str, criterion: Criterion, given: list[Values]
+) -> None:
+    """What a row needs is what is measured on it, whatever was learned."""
+    task = Siamese(criterion=criterion).fitted(given).measured_on(held_out[0], held_out)
+    model, examples = new_model(task), [read(task, row) for row in held_out]
+    figures = task.score(answers_to(task, model, examples), [example.gold for example in examples])
+    assert task.main == main and main in figures and all(np.isfinite(list(figures.values())))
+    loss = float(model.loss(batch_of(task, held_out)).loss().detach())
+    assert np.isfinite(loss) and loss > 0, "held-out rows that the criterion cannot use are ranked"
+    assert read(task, TEXTS[0]).gold is None and task.missing(TEXTS[0]) == "the second text is missing"
+
+
+def test_held_out_rows_of_scores_need_a_score() -> None:
+    task = Siamese().fitted(PAIRS).measured_on(SCORED[0], SCORED)
+    assert read(task, PAIRS[0]).gold is None and task.missing(PAIRS[0]) == "the score is missing"
+
+
+@pytest.mark.parametrize("empty", ["", " ", None, float("nan")])
+def test_an_empty_third_text_is_none_where_it_is_optional(empty: Any) -> None:
+    row = {**PAIRS[0], "negative": empty}
+    example = read(Siamese(criterion="ranking"), row)
+    assert len(np.asarray(example.samples[0]["texts"])) == 2 and example.gold is not None
+    with pytest.raises(InputError, match="the third text is empty"):
+        read(Siamese(criterion="triplet"), row)
+    alone = read(Siamese(criterion="simcse"), {"text": "a cat", "other": empty})
+    assert len(np.asarray(alone.samples[0]["texts"])) == 1
+
+
+@pytest.mark.parametrize("criterion", ["ranking", "triplet", "cosine"])
+def test_third_texts_are_measured_where_every_row_has_one(criterion: Criterion) -> None:
+    some, roles = [*TRIPLETS[:2], {**TRIPLETS[2], "negative": ""}], TRIPLETS[0].keys()
+    task = Siamese(criterion=criterion).fitted({**KINDS, "triplet": TRIPLETS}[criterion])
+    assert task.measured_on(roles, TRIPLETS).unmeasured(roles) == {}
+    task = task.measured_on(roles, some)
+    assert task.main == "mrr" and task.unmeasured(roles) == {"negative": "some rows have none"}
+    examples = [read(task, row) for row in some]
+    figures = task.score(answers_to(task, new_model(task), examples), [example.gold for example in examples])
+    assert set(figures) == {"mrr", "accuracy_at_1"}
+
+
+@pytest.mark.parametrize(("criterion", "given"), WAYS)
 def test_scored_pairs_measure_every_model(criterion: Criterion, given: list[Values]) -> None:
     task = Siamese(criterion=criterion).fitted(given).measured_on(SCORED[0])
     model, examples = new_model(task), [read(task, row) for row in SCORED]
@@ -257,7 +300,7 @@ def test_shorter_vectors_are_learned_too_and_measured() -> None:
 
 
 def test_sizes_above_that_of_the_model_are_refused() -> None:
-    with pytest.raises(SpecError, match="vectors have 32 numbers, not 64"):
+    with pytest.raises(SpecError, match="vectors have 32 numbers, not 64; 32 is the most"):
         new_model(Siamese(sizes=(64,)).fitted(PAIRS))
 
 
@@ -270,5 +313,15 @@ def test_who_compares_rows_says_so(criterion: Criterion) -> None:
 def test_labels_that_were_not_learned_are_not_looked_at() -> None:
     """All held-out pairs then count as belonging together, and that is told."""
     roles = ("text", "other", "label")
-    assert Siamese().fitted(SCORED).unmeasured(roles) == ["label"]
-    assert Siamese(criterion="softmax", labels=("no", "yes")).unmeasured(roles) == []
+    assert Siamese().fitted(SCORED).unmeasured(roles) == {"label": "it was not learned"}
+    assert Siamese(criterion="softmax", labels=("no", "yes")).unmeasured(roles) == {}
+
+
+def test_labels_that_differ_are_no_pairs_that_belong_together() -> None:
+    task, roles = Siamese().fitted(SCORED), ("text", "other", "label")
+    with pytest.raises(InputError, match="did not learn labels, and the rows have 'other' and 'same'"):
+        task.measured_on(roles, LABELLED)
+    assert task.measured_on(roles, LABELLED[1:]).main == "mrr", "all have one label"
+    scored = [{**row, "score": number} for number, row in enumerate(LABELLED)]
+    assert task.measured_on((*roles, "score"), scored).main == "spearman", "scores go before labels"
+    assert Siamese().fitted(LABELLED).measured_on(roles, LABELLED).main == "accuracy"

@@ -6,9 +6,10 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tokenizers import Regex, normalizers
 
 from bertie.errors import InputError
-from bertie.text.confusable_words import ConfusableWords
+from bertie.text.confusable_words import MARK, ConfusableWords, Step
 from bertie.text.pipeline import PipelineTokenizer
 from bertie.text.tokenizer import load_tokenizer
 from bertie.text.vocabulary import byte_bpe_tokenizer, wordpiece_tokenizer
@@ -75,6 +76,59 @@ def test_the_tokenizer_reads_what_the_table_says(text: str) -> None:
     assert pipeline.encode(text).ids == plain.encode(replaced).ids
 
 
+# Signs that Python's engine and that of `tokenizers` do not both take for parts of a word: accents, vowel signs of
+# Devanagari and Thai, superscripts, circled numbers.
+DOUBTFUL = "\u0301\u0308\u20dd\u0902\u093f\u0940\u094d\u0e33\u0e37\u0e48²³½①㉑Ⅷⓐ‿_"
+OF_MARKS = {"x\u0301": "x", "की": "का", "นำ": "น้ำ", "²": "2", "|\\": "/", "(?!": "!", "a b": "ab"}
+
+
+@given(st.lists(st.sampled_from([*RIGHTS, *OF_MARKS, *RIGHTS.values(), *DOUBTFUL, *"कขกน中文a,- 😀"])).map("".join))
+def test_what_is_counted_is_what_the_tokenizer_replaces(text: str) -> None:
+    table, replaced, total = ConfusableWords.of(RIGHTS | OF_MARKS), text, 0
+    for pattern, right in table.steps:
+        total += normalizers.Replace(Regex(pattern), "\ue000").normalize_str(replaced).count("\ue000")
+        replaced = normalizers.Replace(Regex(pattern), right).normalize_str(replaced)
+    assert table.applied(text) == (replaced, total) == (table.before(None).normalize_str(text), table.count(text))
+
+
+@given(st.lists(st.sampled_from([*RIGHTS, *DOUBTFUL, *"कกน中文a,- 😀"])).map("".join))
+def test_spans_are_the_wrong_words_that_the_tokenizer_replaces(text: str) -> None:
+    table, parts, last = ConfusableWords.of(RIGHTS), list[str](), 0
+    for start, end in table.spans(text):
+        parts += [text[last:start], RIGHTS[text[start:end]]]
+        last = end
+    assert "".join([*parts, text[last:]]) == table.before(None).normalize_str(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "read", "count"),
+    [
+        ("teh² ①teh", "the² ①the", 2),
+        ("teh\u0301 कंteh tehที่", "teh\u0301 कंteh tehที่", 0),
+        ("की, कीड़ा", "का, कीड़ा", 1),  # a vowel sign is a part of the word, at its end too
+        ("😀teh😀teh", "😀the😀the", 2),
+        ("teh \ud800", "teh \ud800", 0),  # no tokenizer reads it
+    ],
+)
+def test_marks_belong_to_words_and_numbers_in_circles_do_not(text: str, read: str, count: int) -> None:
+    assert ConfusableWords.of({"teh": "the", "की": "का"}).applied(text) == (read, count)
+
+
+def test_a_table_of_an_older_folder_is_counted_as_it_is_replaced() -> None:
+    step = Step(MARK + "x\u0301" + r"|(?<![^\W一-龥])teh(?![^\W一-龥])", "the")
+    table = ConfusableWords((step,))
+    assert step.wrong == ("x\u0301", "teh")
+    for text in ("x\u0301teh", "teh", "tehx\u0301"):
+        assert table.applied(text)[0] == table.before(None).normalize_str(text)
+    assert table.spans("x\u0301teh") == [(0, 2)], "what is left of a longer word is no match, though it looks like one"
+
+
+@given(st.lists(st.text(st.sampled_from("a|\\()[]?!<^#&~- \t花"), min_size=1), min_size=1, unique=True))
+def test_a_pattern_tells_its_words(words: list[str]) -> None:
+    table = ConfusableWords.of(dict.fromkeys(words, "right"))
+    assert sorted(word for step in table.steps for word in step.wrong) == sorted(words)
+
+
 def test_offsets_are_those_of_the_whole_wrong_word(tokenizer: PipelineTokenizer) -> None:
     text, pair = "a 花被, teh", "用花被单"
     tokens = tokenizer.encode(text, pair)
@@ -112,6 +166,27 @@ def test_a_second_table_is_added_to_the_first(tokenizer: PipelineTokenizer) -> N
     both = tokenizer.correcting(ConfusableWords.of({"tha": "the"}))
     assert both.encode("tha teh").ids.tolist() == both.encode("the the").ids.tolist()
     assert both.confusable.applied("tha teh") == ("the the", 2)
+
+
+@pytest.mark.parametrize(
+    ("rights", "told"),
+    [
+        ({"花呗": "华为"}, "'花呗', a right word in it, would become '华为'"),
+        ({"tha": "teh"}, "'teh', a right word in the new one, would become 'the'"),
+        ({"teh": "ten"}, "'teh', a wrong one for 'the' in it, would become 'ten'"),
+        ({"被单": "被子"}, "'花被单', a wrong one for '床单' in it, would become '花呗子'"),
+    ],
+)
+def test_two_tables_that_disagree_are_refused(tokenizer: PipelineTokenizer, rights: dict[str, str], told: str) -> None:
+    with pytest.raises(InputError, match="there is a table of words already") as error:
+        tokenizer.correcting(ConfusableWords.of(rights), "base")
+    assert told in str(error.value) and str(error.value).startswith("base: ")
+
+
+def test_the_same_table_can_be_given_again(tokenizer: PipelineTokenizer, table: ConfusableWords) -> None:
+    again = tokenizer.correcting(table)
+    assert again.encode("用花被单 teh").ids.tolist() == tokenizer.encode("用花被单 teh").ids.tolist()
+    assert again.confusable.count("用花被单 teh") == 2
 
 
 def test_steps_of_a_tokenizer_itself_are_no_table() -> None:

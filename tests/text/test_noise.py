@@ -114,3 +114,8 @@ def test_groups_of_the_user(tmp_path: Path) -> None:
         with pytest.raises(InputError, match=told) as error:
             read_groups(file)
         assert str(error.value).startswith(f"{file}:2: ")
+    for empty in ("", "# none yet\n\n"):
+        file.write_text(empty, "utf-8")
+        with pytest.raises(InputError, match="there are no groups; write lines like 未末") as error:
+            read_groups(file)
+        assert str(error.value).startswith(f"{file}: ")

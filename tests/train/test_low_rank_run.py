@@ -6,22 +6,26 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file
 
 import bertie
 from bertie.data.rows import open_rows
+from bertie.errors import SpecError
 from bertie.models.adapter_folder import ADAPTER
+from bertie.models.answering_rows import outputs_of
 from bertie.models.folder import TOKENIZER_FILES
 from bertie.models.model import Model
 from bertie.models.pretrained import Pretrained
 from bertie.models.recipe import Recipe
+from bertie.nn.feature_top import FeatureTopSpec, LSTMLayersSpec
 from bertie.nn.low_rank import LowRankSpec
 from bertie.tasks.classification import Classify
 from bertie.text.tokenizer import Tokenizer
 from bertie.train.checkpoint import OPTIMISER, WEIGHTS
-from bertie.train.finetuning import FinetuneOptions, Job, finetune, fit
+from bertie.train.finetuning import FinetuneOptions, Job, finetune, fit, task_model
 from bertie.train.learning_rates import LearningSpec
 from bertie.train.task_data import Labelled
 
@@ -88,6 +92,36 @@ def test_the_model_is_merged_and_the_adapter_says_the_same(base: Path, tmp_path:
     assert adapter.card["length"] == 16
     config = json.loads((tmp_path / "run/model" / ADAPTER / "adapter_config.json").read_text())
     assert config["base_model_name_or_path"] == str(base)
+
+
+def test_a_base_that_others_do_not_know_is_adapted_under_our_names(base: Path, tmp_path: Path) -> None:
+    loaded, over = bertie.load(base), FeatureTopSpec(lstm=LSTMLayersSpec())
+    task = Classify(labels=("a", "b"))
+    Pretrained(task_model(loaded, [task], 0, over), loaded.tokenizer).save(tmp_path / "own")
+    summary = go(tmp_path / "run", tmp_path / "own")
+    assert summary["notes"] == ["peft has no names for these adapters: they are kept under bertie's own"]
+    said = []
+    for folder in ("model", f"model/{ADAPTER}"):
+        opened = bertie.load(tmp_path / "run" / folder)
+        assert opened.tokenizer is not None and opened.recipe.encoder.top is None
+        (learned,) = opened.recipe.objectives
+        assert isinstance(learned, Classify)
+        rows = [learned.read({"text": f"w{number} w1 w2"}, opened.tokenizer, 16) for number in range(9)]
+        said.append(np.concatenate([row[0] for row in outputs_of(opened.model, learned, rows)]))
+    np.testing.assert_allclose(said[0], said[1], atol=1e-6)
+    assert np.ptp(said[0]) > 1e-2
+
+
+def test_an_adapter_is_no_base_of_another(base: Path, tmp_path: Path) -> None:
+    go(tmp_path / "run", base, epochs=1)
+    adapter = tmp_path / "run" / "model" / ADAPTER
+    with pytest.raises(SpecError, match=f"is itself an adapter.*; give the merged folder, {adapter.parent}$"):
+        go(tmp_path / "second", adapter)
+    assert not (tmp_path / "second").exists()
+    lonely = adapter.rename(tmp_path / "lonely")
+    with pytest.raises(SpecError, match="merge it: "):
+        go(tmp_path / "second", lonely)
+    go(tmp_path / "third", lonely, epochs=1, low_rank=None)
 
 
 @pytest.mark.parametrize("learning", [None, LearningSpec(unfreeze_every=3, layer_decay=0.5)])

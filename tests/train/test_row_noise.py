@@ -1,6 +1,9 @@
 """Misspelt rows: which they are, that they differ from epoch to epoch, and that a stopped run ends in the same bits."""
 
 import json
+import re
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +11,9 @@ import pytest
 
 from bertie.data.rows import open_rows
 from bertie.errors import CapabilityError
+from bertie.models.model import Model
+from bertie.models.pretrained import Pretrained
+from bertie.models.recipe import Recipe
 from bertie.tasks.answering import Answering
 from bertie.tasks.choosing import Choice, Rank
 from bertie.tasks.classification import Classify, Pair
@@ -15,6 +21,7 @@ from bertie.tasks.tagging import Tagging
 from bertie.tasks.task import Task, Values
 from bertie.text.noise import Noise
 from bertie.text.tokenizer import Tokenizer
+from bertie.train.finetuning import FinetuneOptions, Job, finetune, fit
 from bertie.train.row_noise import MisspeltRows, RowNoise
 from bertie.train.task_data import Examples, Labelled, RowCourse, TaskData
 
@@ -82,6 +89,53 @@ def test_a_share_of_the_rows_is_misspelt() -> None:
     changed = sum(noise(values, 0, row) is not values for row in range(400))
     assert 160 < changed < 240
     assert noise.num_words == noise.num_changed == 2 * changed
+
+
+def test_what_was_done_is_counted_and_told(tmp_path: Path, tokenizer: Tokenizer) -> None:
+    """A word in pieces has more tokens. Rows that were too long before are told elsewhere."""
+    texts = ["w1 w2", "w1 w2 w3 w4 w5 w6", "w1 " * 9]
+    rows = labelled(tmp_path / "r.jsonl", [{"text": text, "label": "yes"} for text in texts], "text", "label")
+
+    class Longer(RowNoise):
+        def __call__(self, values: Values, epoch: int, number: int) -> Values:
+            return {**super().__call__(values, epoch, number), "text": values["text"] + " w1"}
+
+    examples = Examples(TASK, rows, tokenizer, 8, "refuse")
+    noise = Longer(ALL, TASK, seed=0)
+    data = TaskData(RowCourse(examples, 3, seed=0), examples, None, 1000, change=noise)
+    for position in range(2):
+        data.instances(data.beginning._replace(position=position))
+        counts = data.take_counts()
+        assert counts["rows"] == 3 and counts["cut"] == 1, "of one epoch alone"
+    assert not any(data.take_counts().values())
+    assert data.told({"words": 5678, "changed": 1234, "rows": 60, "cut": 12}) == [
+        "noise misspelt 1,234 of the 5,678 words of 60 rows, counted anew in each epoch; "
+        "12 of the rows became longer than 8 tokens by it and were cut"
+    ]
+    assert data.told({"words": 9, "changed": 0, "rows": 2, "cut": 0})[0].endswith("in each epoch")
+    assert TaskData(RowCourse(examples, 3, seed=0), examples, None, 1000).told({}) == []
+
+
+def test_a_run_that_goes_on_tells_of_all_its_sittings(
+    tmp_path: Path,
+    tokenizer: Tokenizer,
+    recipe: Callable[..., Recipe],
+    stopped_after: Callable[[int], AbstractContextManager[None]],
+) -> None:
+    given = [{"text": f"w1 w{n} w3 w4 w5 w6", "label": "yes" if n % 2 else "no"} for n in range(12)]
+    rows = labelled(tmp_path / "r.jsonl", given, "text", "label")
+    fields = {"length": 8, "noise": Noise(rate=1, kinds=("space",)), "eval_every": 3}
+
+    def go(folder: Path) -> dict[str, Any]:
+        job = Job.of(fit(Classify(), rows, "refuse"), rows, None, tokenizer, 8, "refuse")
+        begun = Pretrained(Model.new(recipe()), tokenizer)
+        return finetune(folder, begun, [job], FinetuneOptions.of_epochs([12], 3, 4, fields))
+
+    whole = go(tmp_path / "whole")["notes"]
+    with stopped_after(4):
+        go(tmp_path / "stopped")
+    assert any(re.match(r"noise misspelt [1-9]\d* of the [1-9]\d* words of ", note) for note in whole)
+    assert go(tmp_path / "stopped")["notes"] == whole
 
 
 def test_rows_to_be_measured_on_are_the_same_each_time(tmp_path: Path, tokenizer: Tokenizer) -> None:

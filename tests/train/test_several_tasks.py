@@ -3,6 +3,7 @@
 import json
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +18,10 @@ from bertie.models.recipe import Recipe
 from bertie.tasks.classification import Classify
 from bertie.tasks.tagging import Tagging
 from bertie.tasks.task import Task
+from bertie.text.noise import Noise
 from bertie.text.tokenizer import Tokenizer
 from bertie.train.finetuning import FinetuneOptions, Job, finetune, fit
+from bertie.train.row_noise import RowNoise
 from bertie.train.several_tasks import SeveralTasks
 from bertie.train.task_data import Labelled, RowCourse, TaskData
 
@@ -69,6 +72,21 @@ def test_a_step_is_for_one_task_alone(jobs: list[Job], recipe: Callable[..., Rec
             seen |= set(report.losses)
         place = data.course.after(place)
     assert seen == {"classify", "tag"}
+
+
+def test_noise_is_counted_and_told_of_each_task(jobs: list[Job]) -> None:
+    changes = [RowNoise(Noise(rate=1.0), job.task, seed=0) for job in jobs]
+    parts = zip(data_of(jobs, 4).parts, changes, strict=True)
+    data = SeveralTasks([replace(part, change=change) for part, change in parts], 4, 0)
+    place, counts = data.beginning, Counter[str]()
+    for _ in range(8):
+        data.instances(place)
+        counts.update(data.take_counts())
+        place = data.course.after(place)
+    assert [told.split(",")[0] for told in data.told(counts)] == [
+        "classify: noise misspelt 48 of the 48 words of 24 rows",
+        "tag: noise misspelt 24 of the 24 words of 8 rows",
+    ]
 
 
 def test_both_are_learned_and_measured(

@@ -15,7 +15,7 @@ from bertie.models.source import find_folder, lasting_name
 from bertie.tasks.spacing import Spacing
 from bertie.tasks.task import Task
 from bertie.text.confusable_words import ConfusableWords
-from bertie.text.pipeline import PipelineTokenizer
+from bertie.text.pipeline import PipelineTokenizer, table_of
 from bertie.text.tokenizer import Tokenizer, load_tokenizer
 from bertie.text.vocab.characters import characters_of
 from bertie.train.finetuning import fitting_rows
@@ -46,8 +46,14 @@ class Beginning:
             if not isinstance(begun.tokenizer, PipelineTokenizer):
                 hint = "use a model whose folder has a tokenizer.json"
                 raise TokenizerError("its tokenizer takes no table of words", where=self.base, hint=hint)
-            begun.tokenizer = begun.tokenizer.correcting(self.words)
+            begun.tokenizer = begun.tokenizer.correcting(self.words, self.base)
         return begun
+
+    def notes(self, tokenizer: Tokenizer) -> list[str]:
+        """What is to be told of the model's tokenizer."""
+        num_new, num_all = (len(table.steps) for table in (self.words or ConfusableWords(), table_of(tokenizer)))
+        had_one = self.words is not None and num_all > num_new
+        return ["the model has a table of words already: it is kept, and the new one goes first"] if had_one else []
 
     def _fresh(self, seed: int) -> Pretrained:
         assert self.recipe is not None and self.vocabulary is not None

@@ -7,7 +7,17 @@ import typer
 
 from bertie.cli.noise_request import noises_of, tell_replaced
 from bertie.cli.predict import tell_cuts
-from bertie.cli.task_request import FORMAT, HEADER, FileLook, column_names, length_of, open_labelled, say, task_of
+from bertie.cli.task_request import (
+    FORMAT,
+    HEADER,
+    FileLook,
+    column_names,
+    length_of,
+    open_labelled,
+    say,
+    task_of,
+    tell_unmeasured,
+)
 from bertie.data.manifest import write_whole
 from bertie.errors import InputError, SpecError
 from bertie.inspection.noise_curve import measure_noise
@@ -52,7 +62,8 @@ def evaluate(
     rows = length_of(pretrained, length)
     tokenizer = check_length(pretrained, rows)
     labelled = open_labelled(chosen, data, column_names(column), FileLook(format, header))
-    chosen = chosen.measured_on(labelled.columns)
+    chosen = chosen.measured_on(labelled.columns, labelled.all())
+    tell_unmeasured(chosen, labelled)
     policy: Policy = "skip" if skip else "refuse"
     examples = Examples(chosen, labelled, tokenizer, rows, policy)
     read = examples.all()

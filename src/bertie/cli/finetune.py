@@ -24,6 +24,7 @@ from bertie.cli.task_request import (
     new_task,
     open_labelled,
     say,
+    tell_unmeasured,
 )
 from bertie.data.manifest import write_whole
 from bertie.errors import SpecError
@@ -36,7 +37,7 @@ from bertie.tasks.task import Task
 from bertie.train.data_card import DATA_CARD
 from bertie.train.distribution import Ranks, joined
 from bertie.train.feature_store import store_features
-from bertie.train.finetuning import FinetuneOptions, Job, check_length, fit, fitting_rows
+from bertie.train.finetuning import FinetuneOptions, Job, check_length, fit, fitting_rows, fitting_tasks
 from bertie.train.finetuning import finetune as run_finetuning
 from bertie.train.history import read_history
 from bertie.train.precision import CHOICES, choose_precision
@@ -142,6 +143,7 @@ def finetune(
     elif epsilon is not None:
         raise SpecError("--epsilon says nothing without --adversarial", hint="leave out --epsilon")
     low_rank = low_rank_of(lora, lora_alpha, lora_dropout, lora_on)
+    misspelling = noise_of(noise, confusable)
     over = feature_top(features, top, feature_store, {"--adversarial": adversarial, "--noise": noise})
     if seeds > 1 and not dev:
         raise SpecError("--seeds keeps the best, and without --dev nothing is measured", hint="give --dev")
@@ -172,11 +174,16 @@ def finetune(
     length = length or max(TASK_LENGTHS.get(one.kind, LENGTH) for one, _, _ in tasks)
     pretrained = beginning.model(seed)
     tokenizer = check_length(pretrained, length)
+    for note in beginning.notes(tokenizer):
+        say(note)
+    fitting_tasks(pretrained, [one for one, _, _ in tasks], over)  # what cannot fit is told before all rows are read
     jobs = [Job.of(*opened, tokenizer, length, policy) for opened in tasks]
     for job in jobs:
         say("\n".join(job.card.lines()))
         for rows in (job.train, job.dev) if job.dev is not None else (job.train,):
             tell_replaced(tokenizer, job.task, rows.data)
+        if job.dev is not None:
+            tell_unmeasured(job.task, job.dev.data)
         if job.dev is not None and job.dev.faults.num_faults:
             say(str(job.dev.faults))
     fields = {
@@ -188,7 +195,7 @@ def finetune(
         "top": over,
         "learning": learning,
         "low_rank": low_rank,
-        "noise": noise_of(noise, confusable),
+        "noise": misspelling,
         **{name: value for name, value in regular.items() if value is not None},
     }
     folders = {number: out if seeds == 1 else seed_folder(out, number) for number in seeds_from(seed, seeds)}
@@ -232,9 +239,6 @@ def open_task(
     say(fitted.summary())
     for role in fitted.unread(learned.columns):
         say(f"the column {learned.columns[role]!r} teaches nothing here")
-    if measured is not None:
-        for role in fitted.unmeasured(measured.columns):
-            say(f"the column {measured.columns[role]!r} of the held-out rows was not learned, and is not looked at")
     return fitted, learned, measured
 
 
@@ -257,8 +261,7 @@ def train_one(
     ranks: Ranks,
     board: TensorBoard | None,
 ) -> dict[str, Any]:
-    if ranks.leads and is_finished(folder):
-        say(f"{folder} was finished before; nothing is trained")
+    before = is_finished(folder)
 
     def tell(record: Record) -> None:
         line.tell(record)
@@ -267,11 +270,14 @@ def train_one(
 
     try:
         with RunLine(shown=ranks.leads) as line, nullcontext() if board is None else closing(board):
-            return run_finetuning(folder, pretrained, jobs, options, base=base, tell=tell, ranks=ranks)
+            summary = run_finetuning(folder, pretrained, jobs, options, base=base, tell=tell, ranks=ranks)
     except Stopped as stopped:
         if ranks.leads:
             say(f"Stopped after {stopped.step:,} steps, all saved in {folder}; the same command goes on from there.")
         raise typer.Exit(stopped.exit_code) from None
+    if before and ranks.leads:  # and with these options, which only the run compares
+        say(f"{folder} was finished before; nothing is trained")
+    return summary
 
 
 def tell_summary(folder: Path, summary: dict[str, Any]) -> None:

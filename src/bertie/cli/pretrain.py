@@ -96,8 +96,7 @@ def pretrain(
 
 
 def train(out: Path, request: Request, ranks: Ranks, board: TensorBoard | None) -> None:
-    if ranks.leads and is_finished(out):
-        say(f"{out} was finished before; nothing is trained")
+    before = is_finished(out)
 
     def tell(record: Record) -> None:
         line.tell(record)
@@ -124,6 +123,8 @@ def train(out: Path, request: Request, ranks: Ranks, board: TensorBoard | None) 
         if ranks.leads:
             say(f"Stopped after {stopped.step:,} steps, all saved in {out}; the same command goes on from there.")
         raise typer.Exit(stopped.exit_code) from None
+    if before and ranks.leads:  # and with these options, which only the run compares
+        say(f"{out} was finished before; nothing is trained")
     if ranks.leads:
         for note in summary["notes"]:
             say(note)

@@ -168,6 +168,12 @@ def values_on_the_line(task: Task, texts: Sequence[str]) -> list[Values]:
     return [dict(zip(roles, texts, strict=False))]
 
 
+def tell_unmeasured(task: Task, rows: Labelled) -> None:
+    """Columns of held-out rows that are not looked at."""
+    for role, reason in task.unmeasured(rows.columns).items():
+        say(f"{rows.rows.name}: the column {rows.columns[role]!r} is not looked at: {reason}")
+
+
 def column_names(words: Sequence[str]) -> dict[str, str]:
     """--column ROLE=NAME"""
     named = {}

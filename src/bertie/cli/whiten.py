@@ -1,15 +1,15 @@
 """`bertie whiten`: a model folder and a file of texts enter, a folder leaves whose vectors can be compared."""
 
-import shutil
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import typer
 
 from bertie.cli.task_request import say
-from bertie.errors import InputError
-from bertie.models.pretrained import load
+from bertie.errors import FolderError, InputError
+from bertie.models.pretrained import Pretrained, load
 from bertie.models.whitening import whitened
 from bertie.text.files import TextSource
 
@@ -52,12 +52,23 @@ def whiten(
         say(f"{made.num_truncated:,} of {made.num_texts:,} texts were too long and were cut")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # it is told here
-        part = out.with_name(f"{out.name}.part")  # all of the folder or nothing
-        shutil.rmtree(part, ignore_errors=True)
-        notes = made.model.save(part)
-        part.rename(out)
+        notes = save_whole(made.model, out.resolve())
     for note in notes:
         say(note)
     assert made.model.settings is not None and made.model.settings.projection is not None
     width = len(made.model.settings.projection.weight)
     typer.echo(f"{out}: vectors of {width:,} numbers, whitened by {made.num_texts:,} texts")
+
+
+def save_whole(model: Pretrained, out: Path) -> list[str]:
+    """All of the folder or nothing. An empty one that is there stays the same folder: a shell may stand in it."""
+    try:
+        if out.exists():
+            return model.save(out)
+        out.parent.mkdir(parents=True, exist_ok=True)
+        with TemporaryDirectory(dir=out.parent, prefix=f".{out.name}-") as made:
+            notes = model.save(Path(made) / out.name)
+            (Path(made) / out.name).rename(out)
+    except OSError as error:
+        raise FolderError(f"cannot be written ({error.strerror})", where=str(out)) from None
+    return notes

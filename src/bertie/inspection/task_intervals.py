@@ -21,11 +21,12 @@ from bertie.tasks.metrics.answers import SCORES
 from bertie.tasks.metrics.intervals import LEVEL, ROUNDS, Interval, draws
 from bertie.tasks.metrics.labels import known_labels, matthews_of, multi_label_scores, scores_of_counts
 from bertie.tasks.metrics.ranking import group_scores
-from bertie.tasks.siamese import Siamese, row_figures
+from bertie.tasks.siamese import Siamese
 from bertie.tasks.siamese_rows import Gold
 from bertie.tasks.spacing import FIGURES, Spacing, space_counts
 from bertie.tasks.tagging import Tagging
 from bertie.tasks.task import Answer, Task
+from bertie.tasks.vector_figures import row_figures
 from bertie.text.tag_schemes import spans_of
 
 SECONDS = 5.0

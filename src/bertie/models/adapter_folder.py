@@ -9,15 +9,16 @@ import json
 import math
 import re
 from collections.abc import Collection, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from bertie.errors import FolderError
+from bertie.errors import FolderError, SpecError
 from bertie.models.filling import kept_tensors
-from bertie.models.folder import CARD, Opened, card_text, hf_layout, open_folder, read_card, read_json
+from bertie.models.folder import CARD, OWN, Opened, card_text, hf_layout, open_folder, read_card, read_json
 from bertie.models.layouts.labels import ANSWERS, ROWS, TOKENS, TOLD, role_of, task_of
 from bertie.models.layouts.layout import Entry, HFLayout
 from bertie.models.layouts.task_heads import task_in
@@ -53,7 +54,7 @@ def write_adapter(folder: Path, model: Model, card: Mapping[str, Any]) -> list[s
     """`card` is what bertie.json is to say; its `base` is where the base is found. Returns what peft cannot express."""
     recipe, notes = model.recipe, []
     adapted = {name: part for name, part in model.named_modules() if isinstance(part, Adapted)}
-    layout, _ = hf_layout(recipe)
+    layout = None if _is_of_our_own(card.get("base")) else hf_layout(recipe)[0]
     places = places_of(recipe, layout)
     if layout is None or not all(_has_layer(places, name, part) for name, part in adapted.items()):
         notes.append("peft has no names for these adapters: they are kept under bertie's own")
@@ -149,6 +150,13 @@ def plain_number(value: float) -> float | int:
     return round(value) if math.isclose(value, round(value)) else value
 
 
+def _is_of_our_own(base: str | None) -> bool:
+    """Whether only bertie opens the base, as one with a top. The adapted model may be one that others know."""
+    with suppress(FolderError):  # a base may be one that only others find
+        return base is not None and read_json(find_folder(base) / "config.json").get("model_type") == OWN
+    return False
+
+
 def _has_layer(places: Placement, name: str, part: Adapted) -> bool:
     """Whether the layer is there as one linear layer, or as one for each of its parts."""
     entry = next((entry for entry in places[MAIN] if entry.ours == f"{name}.weight"), None)
@@ -175,6 +183,18 @@ def _saved_module(name: str, layout: HFLayout | None) -> str:
 
 def is_adapter(folder: Path) -> bool:
     return (folder / CONFIG).exists() and not (folder / "config.json").exists()
+
+
+def refuse_adapter(base: str) -> None:
+    """What opens an adapter opens its base, and nothing below that. A base may be one that only others find."""
+    try:
+        folder = find_folder(base)
+    except FolderError:
+        return
+    if is_adapter(folder):
+        whole = folder.parent if (folder.parent / "config.json").exists() else None
+        hint = f"give the merged folder, {whole}" if whole else "merge it: bertie.load(its folder).save(another folder)"
+        raise SpecError("is itself an adapter, over which no other can be learned", where=str(folder), hint=hint)
 
 
 def base_of(folder: Path) -> Path:

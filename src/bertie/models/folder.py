@@ -22,7 +22,7 @@ from bertie.models.placement import HEADS, entries_to_fill, placement, read_main
 from bertie.models.recipe import Recipe
 from bertie.spec import first_mistake
 
-CARD = "bertie.json"
+CARD, OWN = "bertie.json", "bertie"  # OWN: the model_type of what `transformers` does not have
 TOKENIZER_FILES = (
     "tokenizer.json",
     "tokenizer_config.json",
@@ -105,7 +105,7 @@ def write_folder(folder: Path, model: Model, card: dict[str, Any]) -> str | None
     layout, config = hf_layout(recipe)
     if layout is None:
         note = "transformers has no such model: the weights are kept under bertie's own names"
-        config = {"model_type": "bertie", "architectures": [recipe.name]}
+        config = {"model_type": OWN, "architectures": [recipe.name]}
     places = placement(model, layout)
     if HEADS in places:
         note = f"transformers knows this model without its {told_apart(places)}: that is kept apart, in {HEADS}"
@@ -190,7 +190,7 @@ def read_card(folder: Path, config: str = "config.json") -> dict[str, Any]:
 
 def _layout(folder: Path, config: dict[str, Any]) -> HFLayout | None:
     kind = config.get("model_type", "bert" if "hidden_size" in config else None)  # the oldest folders do not say
-    if kind == "bertie":
+    if kind == OWN:
         return None
     if not isinstance(kind, str) or kind not in LAYOUTS:
         known = ", ".join(sorted(LAYOUTS))

@@ -36,12 +36,23 @@ from bertie.tasks.label_sets import (
     one_of,
     sorted_labels,
 )
-from bertie.tasks.metrics.numbers import pearson, spearman
-from bertie.tasks.metrics.ranking import retrieval_ranks
 from bertie.tasks.siamese_head import DenseSpec, SiameseHead
-from bertie.tasks.siamese_rows import MAIN, ROLES, TEXTS, WAYS, Criterion, Gold, RowKind, chosen, kind_of
+from bertie.tasks.siamese_rows import (
+    KINDS,
+    MAIN,
+    ROLES,
+    TEXTS,
+    WAYS,
+    Criterion,
+    Gold,
+    RowKind,
+    chosen,
+    held_out_kind,
+    kind_of,
+)
 from bertie.tasks.similarity import number_of
-from bertie.tasks.task import Answer, Example, Task, Values, encoded, text_of
+from bertie.tasks.task import Answer, Example, Task, Values, encoded, is_empty, text_of
+from bertie.tasks.vector_figures import shortened, vector_figures
 from bertie.tasks.vector_losses import cosent_loss, cosine_loss, ranking_loss, triplet_loss
 from bertie.text.tokenizer import Tokenizer
 
@@ -57,7 +68,8 @@ class VectorAnswer(dict[str, Any]):
 
 class Siamese(Task):
     """A row has one text, two or three, and perhaps a score or a label; what it has decides the `criterion`, unless
-    that is named. Held-out rows may be of another kind than those of training: scored pairs measure every model."""
+    that is named. Held-out rows may be of another kind than those of training: what they have decides what is
+    `measured`."""
 
     kind: Literal["siamese"] = "siamese"
     roles: ClassVar[Mapping[str, Sequence[str]]] = ROLES
@@ -73,7 +85,7 @@ class Siamese(Task):
     labels: tuple[str, ...] = ()
     least: float | None = None  # the scale of the scores that were learned
     most: float | None = None
-    measured: RowKind | None = None  # the kind of rows that were held out
+    measured: RowKind | None = None  # the kind of rows that were held out; None: rows are read to learn from
 
     @field_validator("sizes")
     @classmethod
@@ -98,10 +110,14 @@ class Siamese(Task):
     def main(self) -> str:  # type: ignore[override]
         return MAIN[self.measured or "scored"]
 
-    def build(self, encoder: EncoderSpec, vocabulary: Vocabulary) -> SiameseHead:
+    def check(self, encoder: EncoderSpec) -> None:
         width = encoder.output_width if self.dense is None else self.dense.size
         if self.sizes and self.sizes[0] > width:
-            raise SpecError(f"vectors have {width:,} numbers, not {self.sizes[0]:,}", hint="see --sizes")
+            what = f"vectors have {width:,} numbers, not {self.sizes[0]:,}"
+            raise SpecError(what, hint=f"{width} is the most that --sizes may ask for")
+
+    def build(self, encoder: EncoderSpec, vocabulary: Vocabulary) -> SiameseHead:
+        self.check(encoder)
         num_labels = len(self.labels) if self.criterion == "softmax" else 0
         return initialised(SiameseHead(encoder.output_width, self.dense, num_labels), encoder.initial_std)
 
@@ -135,12 +151,8 @@ class Siamese(Task):
             return task.replace(least=least, most=most)
         return task
 
-    def measured_on(self, roles: Collection[str]) -> Self:
-        kind = self._kind(roles)
-        if kind == "texts":
-            hint = "give pairs of texts, best of all with scores"
-            raise InputError("single texts say nothing of how good vectors are", hint=hint)
-        return self.replace(measured=kind)
+    def measured_on(self, roles: Collection[str], rows: Iterable[Values] = ()) -> Self:
+        return self.replace(measured=held_out_kind(roles if self.labels else set(roles) - {"label"}, rows))
 
     def summary(self) -> str:
         assert self.criterion is not None
@@ -152,6 +164,7 @@ class Siamese(Task):
         return "; ".join(told)
 
     def read(self, values: Values, tokenizer: Tokenizer, length: int) -> Example:
+        values = self._without_empty(values)
         last = max((number for number, role in enumerate(TEXTS) if role in values), default=0)
         read = [encoded(tokenizer, length, text_of(values, role, NAMES[role])) for role in TEXTS[: last + 1]]
         texts, gold = [fields for fields, _ in read], self._gold(values)
@@ -167,8 +180,9 @@ class Siamese(Task):
         return Example((fields,), gold, num_cut=sum(num_cut for _, num_cut in read))
 
     def missing(self, values: Values) -> str:
-        assert self.criterion is not None
-        role = next(role for role in WAYS[self.criterion].roles if role not in values)
+        kind, values = self._wanted, self._without_empty(values)
+        assert kind is not None
+        role = next(role for role in KINDS[kind] if role not in values)
         return f"the {NAMES.get(role, role)} is missing"
 
     def unread(self, roles: Collection[str]) -> list[str]:
@@ -176,19 +190,30 @@ class Siamese(Task):
         way = WAYS[self.criterion]
         return [role for role in roles if role not in (*way.roles, *way.optional)]
 
-    def unmeasured(self, roles: Collection[str]) -> list[str]:
-        return [] if self.labels else [role for role in roles if role == "label"]
+    def unmeasured(self, roles: Collection[str]) -> Mapping[str, str]:
+        why = {} if self.labels else {"label": "it was not learned"}
+        if self.measured == "pairs":
+            why["negative"] = "some rows have none"
+        return {role: reason for role, reason in why.items() if role in roles}
 
-    def _kind(self, roles: Collection[str]) -> RowKind:
-        """Labels that were not learned are no labels."""
-        return kind_of(roles if self.labels else set(roles) - {"label"})
+    @property
+    def _wanted(self) -> RowKind | None:
+        """The kind of rows that are read: what is measured, or else what the criterion learns from."""
+        return self.measured or (None if self.criterion is None else kind_of(WAYS[self.criterion].roles))
+
+    def _without_empty(self, values: Values) -> Values:
+        """An empty cell is as good as none where neither the criterion nor what is measured asks for the text."""
+        kind, way = self._wanted, None if self.criterion is None else WAYS[self.criterion]
+        needed = TEXTS if kind is None or way is None else set(KINDS[kind]) & set(way.roles)
+        idle = [role for role in TEXTS if role not in needed and is_empty(values.get(role))]
+        return {role: value for role, value in values.items() if role not in idle}
 
     def _gold(self, values: Values) -> Gold | None:
-        kind = self._kind(values)
+        kind = self._wanted
+        if kind is None or not set(KINDS[kind]) <= values.keys():
+            return None
         if kind == "scored":
             return Gold(kind, number_of(values["score"]))
-        if self.criterion is None or not set(WAYS[self.criterion].roles) <= values.keys():
-            return None
         if kind == "labelled":
             return Gold(kind, known(label_of(values["label"]), self.labels))
         return Gold(kind, text_of(values, "text" if kind == "texts" else "other"))
@@ -236,9 +261,9 @@ class Siamese(Task):
         first, score, label = vectors.starts, compared.tensor("score"), compared.tensor("label")
         text, other = vectors.values[first], vectors.values[first + (vectors.lengths > 1)]
         match self.criterion:
-            case "cosine":
+            case "cosine" if not score.isnan().any():
                 return cosine_loss(text, other, score)
-            case "cosent":
+            case "cosent" if not score.isnan().any():
                 return cosent_loss(text, other, score, self.scale)
             case "softmax" if (label != NONE).all():
                 return F.cross_entropy(owned.logits(text, other), label, reduction="none")
@@ -295,7 +320,7 @@ class Siamese(Task):
             vectors, values = [answer.vectors for answer, _ in rows], [one.value for _, one in rows]  # type: ignore[attr-defined]
             figures |= vector_figures(kind, vectors, values)
             for size in (size for size in self.sizes if size < vectors[0].shape[-1]):
-                cut = [_unit(one[:, :size]) for one in vectors]
+                cut = [shortened(one, size) for one in vectors]
                 figures[f"{MAIN[kind]}_{size}"] = vector_figures(kind, cut, values)[MAIN[kind]]
         return figures
 
@@ -322,27 +347,6 @@ class Siamese(Task):
         return [str(gold.value)] if gold.kind == "labelled" else []
 
 
-def vector_figures(kind: RowKind, vectors: Sequence[np.ndarray], gold: Sequence[Any]) -> dict[str, float]:
-    """Of rows of one kind; `vectors` [texts of the row, W] have length 1."""
-    if kind == "scored":
-        cosines = [float(one[0] @ one[1]) for one in vectors]
-        return {"spearman": spearman(gold, cosines), "pearson": pearson(gold, cosines)}
-    return {name: float(column.mean()) for name, column in row_figures(vectors, gold).items()}
-
-
-def row_figures(vectors: Sequence[np.ndarray], seconds: Sequence[str]) -> dict[str, np.ndarray]:
-    """[N] each, of pairs or triplets: the figure is the mean. Looked for is a row's second text, among those of all
-    rows, each text once."""
-    places: dict[str, int] = {}
-    right = np.array([places.setdefault(text, len(places)) for text in seconds])
-    candidates = np.stack([vectors[row][1] for row in np.unique(right, return_index=True)[1]])
-    ranks = retrieval_ranks(np.stack([one[0] for one in vectors]), candidates, right)
-    columns = {"mrr": 1 / ranks, "accuracy_at_1": ranks == 1}
-    if all(len(one) == len(TEXTS) for one in vectors):
-        columns["triplet_accuracy"] = np.array([one[0] @ one[1] > one[0] @ one[2] for one in vectors])
-    return columns
-
-
 def _fraction_of(labels: Collection[str]) -> str | None:
     """One that is no whole number, where all are numbers."""
     if not all(map(is_number, labels)):
@@ -358,7 +362,3 @@ def _digest(ids: np.ndarray) -> int:
 def _rows_at(rows: Ragged, numbers: Tensor) -> Ragged:
     parts = rows.rows()
     return Ragged.of([parts[number] for number in numbers.tolist()])
-
-
-def _unit(vectors: np.ndarray) -> np.ndarray:
-    return vectors / np.maximum(np.linalg.norm(vectors, axis=-1, keepdims=True), 1e-12)

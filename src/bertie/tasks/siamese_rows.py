@@ -1,12 +1,15 @@
 """The rows that a siamese encoder learns from: the roles that a row has enter, its kind leaves, and what can be learned
 from rows of that kind."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from bertie.errors import InputError
 from bertie.tasks.classification import LABEL, OTHER, TEXT
+from bertie.tasks.label_sets import label_of
+from bertie.tasks.task import Values, is_empty
 
 RowKind = Literal["scored", "labelled", "triplets", "pairs", "texts"]
 Criterion = Literal["cosine", "cosent", "softmax", "ranking", "triplet", "simcse"]
@@ -77,6 +80,35 @@ class Gold(NamedTuple):
 
 def kind_of(roles: Collection[str]) -> RowKind:
     return next((kind for kind, needed in KINDS.items() if set(needed) <= set(roles)), "texts")
+
+
+def held_out_kind(roles: Collection[str], rows: Iterable[Values]) -> RowKind:
+    """What held-out rows measure; `roles` has no label that was not learned. Third texts count where every row has one.
+
+    Rows whose labels were not learned are pairs that belong together. Where labels differ that cannot be so, and every
+    figure would be wrong.
+    """
+    kind = kind_of(roles)
+    if kind == "texts":
+        hint = "give pairs of texts, best of all with scores"
+        raise InputError("single texts say nothing of how good vectors are", hint=hint)
+    if kind not in ("pairs", "triplets"):
+        return kind
+    labels = set[str]()
+    for values in rows:
+        if is_empty(values.get("negative")):
+            kind = "pairs"
+        with suppress(InputError):  # a row without a label
+            labels.add(label_of(values.get("label")))
+        if len(labels) > 1:
+            one, other = sorted(labels)
+            raise InputError(
+                f"the model did not learn labels, and the rows have {one!r} and {other!r}: pairs that do not belong "
+                "together would count as right answers",
+                hint="give only pairs that belong together, or take the labels for scores with --column score=NAME "
+                "where they are numbers, or use a model that learned labels",
+            )
+    return kind
 
 
 def chosen(criterion: Criterion | None, roles: Collection[str]) -> Criterion:

@@ -13,7 +13,7 @@ from torch import nn
 
 from bertie.batch import Batch, Ragged, Sample
 from bertie.errors import InputError
-from bertie.nn.encoder import Encoder
+from bertie.nn.encoder import Encoder, EncoderSpec
 from bertie.nn.heads import SequenceHeadSpec
 from bertie.objectives.objective import FIRST, Objective, places_in
 from bertie.text.tokenizer import Tokenizer
@@ -49,9 +49,13 @@ class Task(Objective):
         here; InputError where the rest is not enough to learn from."""
         return self
 
-    def measured_on(self, roles: Collection[str]) -> Self:
-        """With what the columns of held-out rows can tell, such as which metric decides."""
+    def measured_on(self, roles: Collection[str], rows: Iterable[Values] = ()) -> Self:
+        """With what held-out rows and their columns can tell, such as which metric decides. InputError where they would
+        be measured wrongly."""
         return self
+
+    def check(self, encoder: EncoderSpec) -> None:
+        """Raises SpecError where the task asks for what such an encoder has not."""
 
     def summary(self) -> str:
         """What the training data told, in one line; "" where that is nothing."""
@@ -69,9 +73,9 @@ class Task(Objective):
         """Those of the training rows that teach nothing, once the task is fitted."""
         return []
 
-    def unmeasured(self, roles: Collection[str]) -> list[str]:
-        """Those of the held-out rows that are not looked at, once the task is fitted."""
-        return []
+    def unmeasured(self, roles: Collection[str]) -> Mapping[str, str]:
+        """Those of the held-out rows that are not looked at, and why, once it is known what they measure."""
+        return {}
 
     def written(self, values: Values) -> Sequence[Any]:
         """A row's texts, as the tokenizer gets them."""

@@ -2,18 +2,20 @@
 
 One right word a line, and behind it the wrong ones: `花呗: 花被, 花珥, 花钗`, or all of them with tabs between. The
 replacements become the first steps of the tokenizer itself: they are saved with it, and `transformers` does them too.
-Longer wrong words go first. Where words are given one by one, as for tags, each is looked at alone.
+Longer wrong words go first. Where words are given one by one, as for tags, each is looked at alone. What is counted is
+found by the engine of `tokenizers`: to Python's own, accents and vowel signs are no part of a word, but ² and ① are.
 """
 
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from tokenizers import Regex, normalizers
+from tokenizers import Regex, normalizers, pre_tokenizers
 
 from bertie.errors import InputError
 from bertie.text.ideographs import IDEOGRAPHS
@@ -25,13 +27,32 @@ _BETWEEN = re.compile(r"[:：\t]")
 _BETWEEN_WRONG = re.compile(r"[,，、;；\t]")
 # Words of letters are whole words: `form` does not stand in "inform". Ideographs have no such ends.
 _LETTER = rf"[^\W{IDEOGRAPHS}]"
+_LETTERS_OUT = normalizers.Replace(Regex(_LETTER), "")
+_ENDS = re.compile(r"\(\?<?!\[[^]]*\]\)")  # of words in a pattern: what must not stand before or behind them
+_ESCAPED_WORDS = re.compile(r"(?:\\.|[^\\|])+", re.DOTALL)
+_ESCAPED = re.compile(r"\\(.)", re.DOTALL)
 
 
 class Step(NamedTuple):
-    """One replacement. The pattern means the same here and in `tokenizers`."""
+    """One replacement. The pattern is for the engine of `tokenizers` alone."""
 
     pattern: str
     right: str
+
+    @property
+    def wrong(self) -> tuple[str, ...]:
+        return _words(self.pattern)
+
+    def places(self, text: str) -> list[tuple[int, int]]:
+        """Where the tokenizer replaces something."""
+        if not any(word in text for word in self.wrong):
+            return []  # as in most texts; the engine is slow
+        isolated, removed = _splits(self.pattern)
+        try:
+            others = {place for _, place in removed.pre_tokenize_str(text)}
+            return [place for _, place in isolated.pre_tokenize_str(text) if place not in others]
+        except UnicodeEncodeError:
+            return []  # no tokenizer reads it, which is told where it is read
 
 
 @dataclass(frozen=True)
@@ -78,22 +99,36 @@ class ConfusableWords:
         first = [normalizers.Replace(Regex(step.pattern), step.right) for step in self.steps]
         return normalizers.Sequence([*first, *([] if normalizer is None else [normalizer])])
 
+    def check_beside(self, others: "ConfusableWords", where: str | None = None) -> None:
+        """The others are a tokenizer's own. What each table puts right must be the same under both, these first."""
+        both = ConfusableWords((*self.steps, *others.steps))
+        named = [(step, name) for table, name in ((others, "in it"), (self, "in the new one")) for step in table.steps]
+        for step, name in named if self.steps and others.steps else ():
+            for word in (step.right, *step.wrong):
+                if (changed := both.applied(word)[0]) != step.right:
+                    told = "a right word" if word == step.right else f"a wrong one for {step.right!r}"
+                    what = f"there is a table of words already, and {word!r}, {told} {name}, would become {changed!r}"
+                    hint = "change the new table, or begin with a model that has none"
+                    raise InputError(what, where=where, hint=hint)
+
     def applied(self, text: str) -> tuple[str, int]:
         """The text as the tokenizer reads it, and how many words were replaced."""
         total = 0
-        for pattern, right in self.steps:
-            text, count = re.subn(pattern, right.replace("\\", r"\\"), text)
-            total += count
+        for step in self.steps:
+            if places := step.places(text):
+                ends = [0, *(end for _, end in places)]
+                starts = [*(start for start, _ in places), len(text)]
+                text = step.right.join(text[end:start] for end, start in zip(ends, starts, strict=True))
+                total += len(places)
         return text, total
 
     def spans(self, text: str) -> list[tuple[int, int]]:
         """The characters of the text, as it is written, that are replaced."""
         places, found = [(place, place + 1) for place in range(len(text))], set[tuple[int, int]]()
-        for pattern, right in self.steps:
-            for match in reversed(list(re.finditer(pattern, text))):
-                start, end = match.span()
+        for step in self.steps:
+            for start, end in reversed(step.places(text)):
                 whole = places[start][0], places[end - 1][1]
-                text, places[start:end] = text[:start] + right + text[end:], [whole] * len(right)
+                text, places[start:end] = text[:start] + step.right + text[end:], [whole] * len(step.right)
                 found.add(whole)
         return sorted(found)
 
@@ -135,9 +170,25 @@ def _pattern(words: Iterator[str]) -> str:
 
 
 def _whole(word: str) -> str:
-    before = f"(?<!{_LETTER})" if re.match(_LETTER, word) else ""
-    after = f"(?!{_LETTER})" if re.match(_LETTER, word[-1]) else ""
-    return before + re.escape(word) + after
+    before, after = f"(?<!{_LETTER})", f"(?!{_LETTER})"
+    return (before if _is_letter(word[0]) else "") + re.escape(word) + (after if _is_letter(word[-1]) else "")
+
+
+def _is_letter(sign: str) -> bool:
+    return not _LETTERS_OUT.normalize_str(sign)
+
+
+@lru_cache(10_000)
+def _words(pattern: str) -> tuple[str, ...]:
+    """Those that a pattern was made of."""
+    found = _ESCAPED_WORDS.findall(_ENDS.sub("", pattern.removeprefix(MARK)))
+    return tuple(_ESCAPED.sub(r"\1", word) for word in found)
+
+
+@lru_cache(10_000)
+def _splits(pattern: str) -> tuple[pre_tokenizers.Split, pre_tokenizers.Split]:
+    """What matches and what does not, and the latter alone: a wrong word inside a longer one is no match."""
+    return pre_tokenizers.Split(Regex(pattern), "isolated"), pre_tokenizers.Split(Regex(pattern), "removed")
 
 
 def _steps(normalizer: Mapping[str, Any]) -> Iterator[Step]:

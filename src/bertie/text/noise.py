@@ -16,6 +16,7 @@ from typing import Literal, NamedTuple, get_args
 import numpy as np
 from pydantic import Field
 
+from bertie.errors import InputError
 from bertie.spec import Spec
 from bertie.text.ideographs import IDEOGRAPHS
 from bertie.text.lines import Lines, open_bytes, refuse
@@ -145,4 +146,6 @@ def read_groups(file: Path) -> tuple[str, ...]:
             if len(set(group)) < 2:
                 refuse(lines.name, "a group has two different ideographs or more", lines.number)
             groups.append(group)
+    if not groups:
+        raise InputError("there are no groups", where=str(file), hint="write lines like 未末")
     return tuple(groups)

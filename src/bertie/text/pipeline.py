@@ -114,8 +114,10 @@ class PipelineTokenizer:
             offsets[owners == number] = self.confusable.widened(text, offsets[owners == number])
         return replace(tokens, offsets=offsets)
 
-    def correcting(self, words: ConfusableWords) -> "PipelineTokenizer":
-        """The same, but it reads the right word wherever a wrong one stands."""
+    def correcting(self, words: ConfusableWords, where: str | None = None) -> "PipelineTokenizer":
+        """The same, but it reads the right word wherever a wrong one stands. A table that it has already is kept.
+        `where` it is found is for messages."""
+        words.check_beside(self.confusable, where)
         pipeline = tokenizers.Tokenizer.from_str(self.pipeline.to_str())
         pipeline.normalizer = words.before(pipeline.normalizer)
         # Under this class `transformers` opens tokenizer.json itself instead of building the pipeline anew.

@@ -13,6 +13,7 @@ from pydantic import Field
 
 from bertie.data.rows import RowError
 from bertie.errors import InputError, SpecError, TokenizerError
+from bertie.models.adapter_folder import refuse_adapter
 from bertie.models.model import Model
 from bertie.models.pretrained import Pretrained
 from bertie.models.sentence import begin_with, going_on, left_behind
@@ -120,9 +121,10 @@ class Job:
         """`task` is fitted. Rows to be measured on are read now, and some of the others."""
         if not train.rows.num_rows:
             raise InputError("there are no rows to learn from", where=train.rows.name)
-        task = task if dev is None else task.measured_on(dev.columns)
+        fitted, task = task, task if dev is None else task.measured_on(dev.columns, dev.all())
         card = DataCard(task, length, train.rows.num_rows, dev.rows.num_rows if dev else 0)
-        learned = Examples(task, train, tokenizer, length, policy, card.train.seen)
+        # What a row must have to be learned from is another matter than what it must have to be measured on.
+        learned = Examples(fitted, train, tokenizer, length, policy, card.train.seen)
         measured = None if dev is None else Examples(task, dev, tokenizer, length, policy, card.dev.seen)
         card.train.sample(learned.example)
         if measured is not None and not measured.all():
@@ -137,14 +139,22 @@ class Job:
 
 def task_model(pretrained: Pretrained, tasks: Sequence[Task], seed: int, top: FeatureTopSpec | None = None) -> Model:
     """The encoder as it was, and a new head for each task; heads of earlier training are left behind."""
-    width = pretrained.recipe.encoder.replace(top=top).output_width
-    tasks = [going_on(task, pretrained.settings, width) for task in tasks]
+    tasks = fitting_tasks(pretrained, tasks, top)
     kinds = [task.kind for task in tasks]
     if twice := next((kind for kind in kinds if kinds.count(kind) > 1), None):
         raise SpecError(f"two tasks of the kind {twice} cannot share a model", hint="train them apart")
     model = with_recipe(pretrained.model, task_recipe(pretrained.recipe, *tasks, top=top), seed)
     begin_with(model, pretrained.settings)
     return model
+
+
+def fitting_tasks(pretrained: Pretrained, tasks: Sequence[Task], top: FeatureTopSpec | None = None) -> list[Task]:
+    """With the heads that suit the model; refused are those that do not."""
+    encoder = pretrained.recipe.encoder.replace(top=top)
+    fitting = [going_on(task, pretrained.settings, encoder.output_width) for task in tasks]
+    for task in fitting:
+        task.check(encoder)
+    return fitting
 
 
 def check_length(pretrained: Pretrained, length: int) -> Tokenizer:
@@ -173,6 +183,8 @@ def finetune(
     """Trains one task, or several on one encoder, or goes on; returns the summary. `base` is where others find the
     pretrained model: the folder that is written says so."""
     tokenizer = check_length(pretrained, options.length)
+    if options.low_rank is not None and base is not None:
+        refuse_adapter(base)
     model = task_model(pretrained, [job.task for job in jobs], options.seed, options.top)
     if options.top is not None and (options.adversary or options.noise):
         wish = "an adversary" if options.adversary else "noise"

@@ -3,6 +3,7 @@
 What is done to a row depends on the seed, the epoch and the row's number alone.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from bertie.data.samples.source import generator
@@ -21,6 +22,8 @@ class RowNoise:
             raise CapabilityError(what, hint="leave out --noise")
         self.noise, self.task, self.seed, self.share = noise, task, seed, share
         self.num_words = self.num_changed = 0  # of all rows that were misspelt so far
+        self.num_rows = self.num_cut = 0  # those rows; and those of them that were not too long before
+        self._taken = dict[str, int]()
 
     def __call__(self, values: Values, epoch: int, number: int) -> Values:
         rng = generator(self.seed, epoch, number, "noise")
@@ -33,7 +36,20 @@ class RowNoise:
             self.num_changed += found.num_changed
             return found.text
 
+        self.num_rows += 1
         return self.task.misspelt(values, change)
+
+    def take_counts(self) -> dict[str, int]:
+        """Since the last call."""
+        now = {"words": self.num_words, "changed": self.num_changed, "rows": self.num_rows, "cut": self.num_cut}
+        before, self._taken = self._taken, now
+        return {name: count - before.get(name, 0) for name, count in now.items()}
+
+    def told(self, counts: Mapping[str, int], length: int) -> str:
+        """Sums of what was taken, in one sentence."""
+        words, changed, rows, cut = (counts.get(name, 0) for name in ("words", "changed", "rows", "cut"))
+        told = f"noise misspelt {changed:,} of the {words:,} words of {rows:,} rows, counted anew in each epoch"
+        return f"{told}; {cut:,} of the rows became longer than {length:,} tokens by it and were cut" if cut else told
 
 
 @dataclass(frozen=True)

@@ -223,6 +223,7 @@ class _Run:
             adversary=options.adversary,
         )
         state.add_step(result.num_tokens, self.data.course.after(place))
+        state.counts.update({name: self.ranks.total(count) for name, count in self.data.take_counts().items()})
         self.step_seconds = state.done.seconds - before.seconds
         self.window.add(result, self.step_seconds)
         progress = self._progress()
@@ -302,7 +303,7 @@ class _Run:
             return
         if self.data.evaluation is not None and self.data.evaluation.keeps_best:
             self._take_best(self.data.evaluation)
-        notes = [*self.data.notes, *self.write_model(tokenizer, MODEL)]
+        notes = [*self.data.notes, *self.data.told(self.state.counts), *self.write_model(tokenizer, MODEL)]
         learned, whole = self.learning.count(self.model, max(0, self.state.steps - 1))
         facts = {"seconds": self.state.done.seconds, "weights": {"learned": learned, "all": whole}, "notes": notes}
         write_summary(self.folder, {**self._figures(), **facts})

@@ -45,6 +45,12 @@ class RunData:
     def beginning(self) -> Place:
         return self.course.enter(None, 0.0)
 
+    def take_counts(self) -> Mapping[str, int]:
+        return {}
+
+    def told(self, counts: Mapping[str, int]) -> Sequence[str]:
+        return ()
+
 
 def prepare(
     corpus: AnyCorpus,

@@ -1,6 +1,7 @@
 """The state of a run: what was done enters, what a checkpoint holds beside weights and optimiser leaves, and back."""
 
 import time
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Self
@@ -20,6 +21,7 @@ class RunState:
     best: dict[str, Any] | None = None  # step, loss and rank
     waited: int = 0  # evaluations since
     evaluation: dict[str, Any] | None = None  # the last one
+    counts: Counter[str] = field(default_factory=Counter)  # of what was done to rows, in all steps
     _begun: float = field(default_factory=lambda: time.perf_counter())
 
     @property
@@ -40,6 +42,7 @@ class RunState:
             "best": self.best,
             "waited": self.waited,
             "evaluation": self.evaluation,
+            "counts": dict(self.counts),
         }
 
     @classmethod
@@ -52,4 +55,5 @@ class RunState:
             best=facts["best"],
             waited=facts["waited"],
             evaluation=facts["evaluation"],
+            counts=Counter(facts.get("counts", {})),
         )

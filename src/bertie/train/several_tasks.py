@@ -48,6 +48,17 @@ class SeveralTasks:
         part = self.parts[number]
         return [mark(batch, part.examples.task) for batch in part.instances(place._replace(position=position))]
 
+    def take_counts(self) -> dict[str, int]:
+        return {
+            f"{part.examples.task.kind}.{name}": count
+            for part in self.parts
+            for name, count in part.take_counts().items()
+        }
+
+    def told(self, counts: Mapping[str, int]) -> list[str]:
+        own = {part.examples.task.kind: part for part in self.parts}
+        return [f"{kind}: {told}" for kind, part in own.items() for told in part.told(_own(kind, counts))]
+
     def which(self, step: int) -> tuple[int, int]:
         """The task of a step, and which of its own steps it is."""
         epoch, slot = divmod(step, int(self.begins[-1]))
@@ -77,10 +88,10 @@ class SeveralEvaluations:
         return {"loss": sum(figures["loss"] for figures in each.values()), **told}
 
     def rank(self, figures: Mapping[str, float]) -> float:
-        return sum(part.rank(self._own(kind, figures)) for kind, part in self.parts.items()) / len(self.parts)
+        return sum(part.rank(_own(kind, figures)) for kind, part in self.parts.items()) / len(self.parts)
 
     def warning(self, figures: Mapping[str, float]) -> str | None:
-        warnings = {kind: part.warning(self._own(kind, figures)) for kind, part in self.parts.items()}
+        warnings = {kind: part.warning(_own(kind, figures)) for kind, part in self.parts.items()}
         return "; ".join(f"{kind}: {warning}" for kind, warning in warnings.items() if warning) or None
 
     def tuned(self, model: Model) -> Recipe:
@@ -88,7 +99,7 @@ class SeveralEvaluations:
             model.recipe = part.tuned(model)
         return model.recipe
 
-    @staticmethod
-    def _own(kind: str, figures: Mapping[str, float]) -> dict[str, float]:
-        begin = f"{kind}."
-        return {name.removeprefix(begin): value for name, value in figures.items() if name.startswith(begin)}
+
+def _own(kind: str, figures: Mapping[str, Any]) -> dict[str, Any]:
+    begin = f"{kind}."
+    return {name.removeprefix(begin): value for name, value in figures.items() if name.startswith(begin)}

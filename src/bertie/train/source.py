@@ -84,3 +84,10 @@ class RunSource(Protocol):
 
     def instances(self, place: Place) -> Sequence[Batch]:
         """The micro-batches of the step that begins at a place."""
+
+    def take_counts(self) -> Mapping[str, int]:
+        """What was done to the rows since the last call, where that cannot be known before; the names are always the
+        same. Counts of all steps and ranks are added up."""
+
+    def told(self, counts: Mapping[str, int]) -> Sequence[str]:
+        """The sums, in sentences for the summary."""

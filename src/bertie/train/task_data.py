@@ -5,10 +5,10 @@ ends the run, as the user chose.
 """
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 from bertie.batch import Batch
 from bertie.data.batching import Rows as RowCount
@@ -28,7 +28,21 @@ PARTICULAR = re.compile(r"'[^']*'|\"[^\"]*\"|-?\d[\d,.]*")
 
 Seen = Callable[[int, Example | None], None]  # number of the row; None where it cannot be used
 Complete = Callable[[int, Example], Example]
-Change = Callable[[Values, int, int], Values]  # the values of a row as an epoch sees them: epoch, number of the row
+
+
+class Change(Protocol):
+    """`change(values, epoch, number)`: the values of a row as an epoch sees them. It is told which rows were cut for
+    its sake, and counts what it does."""
+
+    num_cut: int
+
+    def __call__(self, values: Values, epoch: int, number: int) -> Values: ...
+
+    def take_counts(self) -> dict[str, int]:
+        """Since the last call; the names are always the same."""
+
+    def told(self, counts: Mapping[str, int], length: int) -> str:
+        """Counts that were added up, in one sentence."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +57,15 @@ class Labelled:
         row = self.rows.row(number)
         given = {role: row.values.get(column) for role, column in self.columns.items()}
         return {role: value for role, value in given.items() if value is not None}, row.where
+
+    def all(self) -> Iterator[Values]:
+        """Those of the rows that can be read; the others are told when they are read for their own sake."""
+        for number in range(self.rows.num_rows):
+            try:
+                values, _ = self.values(number)
+            except InputError:
+                continue
+            yield values
 
 
 class Examples:
@@ -124,7 +147,11 @@ class Examples:
         if example is None:
             return None
         values = change(example.values, epoch, number)
-        return example if values is example.values else self._read_values(values, example.where)
+        if values is example.values:
+            return example
+        found = self._read_values(values, example.where)
+        change.num_cut += found.num_cut > 0 and not example.num_cut
+        return found
 
     def all(self) -> list[Example]:
         """Those that can be used, in their order."""
@@ -176,6 +203,12 @@ class TaskData:
             if samples:
                 return split_rows(samples, self.micro_tokens)
         raise InputError("no row can be used", where=self.examples.data.rows.name)
+
+    def take_counts(self) -> dict[str, int]:
+        return {} if self.change is None else self.change.take_counts()
+
+    def told(self, counts: Mapping[str, int]) -> list[str]:
+        return [] if self.change is None else [self.change.told(counts, self.examples.length)]
 
     def _seen(self, epoch: int, number: int) -> Example | None:
         if self.change is None:
