@@ -5,7 +5,7 @@ import pytest
 from bertie.errors import SpecError
 from bertie.machine import Machine, Precision
 from bertie.train import precision
-from bertie.train.precision import choose_precision
+from bertie.train.precision import WIDE, choose_precision
 
 
 def machine(short: Precision) -> Machine:
@@ -16,7 +16,7 @@ def machine(short: Precision) -> Machine:
 @pytest.mark.parametrize(
     ("short", "chosen"),
     [
-        (Precision(runs=True, speed=0.6), "bfloat16"),
+        (Precision(runs=True, speed=0.7), "bfloat16"),
         (Precision(runs=True, speed=0.25), "float32"),
         (Precision(runs=False, speed=None, note="crashes (SIGILL)"), "float32"),
     ],
@@ -24,7 +24,7 @@ def machine(short: Precision) -> Machine:
 def test_auto_takes_what_is_faster(short: Precision, chosen: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(precision, "cpu_flags", lambda: {"avx512_bf16"})
     monkeypatch.setattr(precision, "probe", lambda: machine(short))
-    found, why = choose_precision("auto")
+    found, why = choose_precision("auto", WIDE)
     assert found == chosen
     assert "bfloat16" in why
     assert short.note in why
@@ -33,12 +33,20 @@ def test_auto_takes_what_is_faster(short: Precision, chosen: str, monkeypatch: p
 def test_nothing_is_measured_where_it_cannot_be_faster(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(precision, "cpu_flags", lambda: {"avx2"})
     monkeypatch.setattr(precision, "probe", lambda: pytest.fail("measured"))
-    assert choose_precision("auto")[0] == "float32"
-    assert choose_precision("bfloat16")[0] == "bfloat16"
+    assert choose_precision("auto", WIDE)[0] == "float32"
+    assert choose_precision("bfloat16", WIDE)[0] == "bfloat16"
+
+
+def test_narrow_models_keep_their_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(precision, "cpu_flags", lambda: {"amx_bf16"})
+    monkeypatch.setattr(precision, "probe", lambda: machine(Precision(runs=True, speed=2.0)))
+    assert choose_precision("auto", WIDE)[0] == "bfloat16"
+    assert choose_precision("auto", 384) == ("float32", "with layers of 384 numbers it is faster than bfloat16")
+    assert choose_precision("bfloat16", 384) == ("bfloat16", "as asked")
 
 
 def test_what_would_end_the_process_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(precision, "cpu_flags", lambda: {"amx_bf16"})
     monkeypatch.setattr(precision, "probe", lambda: machine(Precision(runs=False, speed=None, note="crashes (SIGILL)")))
     with pytest.raises(SpecError, match="bfloat16 crashes"):
-        choose_precision("bfloat16")
+        choose_precision("bfloat16", WIDE)

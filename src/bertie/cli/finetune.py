@@ -168,11 +168,11 @@ def finetune(
         if lr is None and rate is not None:
             lr = rate
             say(f"the learning rate is {lr:g}, as usual {reason}")
-    chosen, why = choose_precision(precision)
-    say(f"computing in {chosen}: {why}")
     regular = {"eval_every": eval_every, "save_every": save_every, "patience": patience}
     length = length or max(TASK_LENGTHS.get(one.kind, LENGTH) for one, _, _ in tasks)
     pretrained = beginning.model(seed)
+    chosen, why = choose_precision(precision, pretrained.recipe.encoder.width)
+    say(f"computing in {chosen}: {why}")
     tokenizer = check_length(pretrained, length)
     for note in beginning.notes(tokenizer):
         say(note)

@@ -71,9 +71,9 @@ def read_request(ctx: typer.Context) -> Request:
     corpus = with_translations(found, given["translations"], tokenizer)
     if isinstance(corpus, FrozenCorpus) and given["length"] is None and given["curriculum"] is None:
         given["length"] = corpus.about["samples"]["length"]
-    given["precision"], why = choose_precision(given["precision"])
-    options = choose_options(given, budget)
     model, digest = choose_model(given, tokenizer)
+    given["precision"], why = choose_precision(given["precision"], model.recipe.encoder.width)
+    options = choose_options(given, budget)
     taught = choose_teacher(given, model, tokenizer, options)
     told = f"computing in {options.precision}: {why}"
     if tokenizer.kind != model.recipe.tokenizer:
