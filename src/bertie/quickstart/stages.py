@@ -5,7 +5,7 @@ quickstart that was killed goes on with the stage that it was in, and the comman
 """
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -16,6 +16,7 @@ from bertie.quickstart.entry import Entry, characters_told, read_entries, write_
 from bertie.quickstart.learning_rows import (
     FEWEST_HELD_OUT,
     LENGTH,
+    Row,
     collection,
     documents,
     held_out,
@@ -150,10 +151,9 @@ class _Work:
         """The base of the encoder."""
         return str(self.place.spread) if (self.place.spread / CONFIG).exists() else self.base
 
-    def pace(self, say: Say | None = None) -> Pace:
-        if say is not None and not (self.place / "pace.json").exists():
-            say("How fast this model learns here is measured first.")
-        return read_pace(self.place / "pace.json", self.base, [entry.text for entry in self.entries], LENGTH)
+    def pace(self, stage: str, base: str, texts: Sequence[str], say: Say) -> Pace:
+        say("How fast this model learns here is measured first.")
+        return read_pace(self.place / f"pace-{stage}.json", base, texts, LENGTH)
 
     def told_of_gathering(self) -> str:
         if self.plan.is_documentation:
@@ -205,8 +205,10 @@ class _Work:
     def write_labelled(self, say: Say) -> str | None:
         place = self.place
         if not place.rows("labelled", "dev").exists():
-            num_rows = self.pace(say).num_texts(self.plan.minutes * CLASSIFIER) // EPOCHS
-            train, dev = labelled(self.entries, num_rows)
+            entries = self.entries
+            pace = self.pace("classify", self.base, [entry.text for entry in entries], say)
+            num_rows = pace.num_texts(self.plan.minutes * CLASSIFIER) // EPOCHS
+            train, dev = labelled(entries, num_rows)
             if not train:
                 return f"there is only one {self.group} with enough texts, and nothing to tell apart"
             write_rows(place.rows("labelled", "train"), train)
@@ -234,7 +236,7 @@ class _Work:
         place, usable = self.place, self.with_pairs
         if not place.rows("pairs", "dev").exists():
             train = shuffled(pairs(learned(usable)), "pairs")
-            count = self.pace(say).num_texts(self.plan.minutes * ENCODER) // 2
+            count = self.num_pairs(train, say)
             if count < len(train):
                 say(f"{count:,} of {len(train):,} pairs, as many as there is time for")
             most = min(MEASURED, max(FEWEST_HELD_OUT, min(count, len(train)) // SHARE_MEASURED))
@@ -242,9 +244,14 @@ class _Work:
             write_rows(place.rows("pairs", "dev"), shuffled(pairs(held_out(usable)), "held out")[:most])
         return None
 
+    def num_pairs(self, rows: Sequence[Row], say: Say = lambda told: None) -> int:
+        """To be learned from, as many as there is time for."""
+        texts = [text for row in rows for text in row.values()]
+        return self.pace("encode", self.spread, texts, say).num_texts(self.plan.minutes * ENCODER) // 2
+
     def encode_words(self) -> list[str]:
-        num_rows = len(read_rows(self.place.rows("pairs", "train")))
-        epochs = min(MOST_EPOCHS, self.pace().num_texts(self.plan.minutes * ENCODER) / 2 / num_rows)
+        train = read_rows(self.place.rows("pairs", "train"))
+        epochs = min(MOST_EPOCHS, self.num_pairs(train) / len(train))
         words = self._finetune_words(self.spread, "pairs", "encoder", round(max(1.0, epochs), 2))
         return ["finetune", "similarity", "--siamese", *words, "--batch", "64"]
 
