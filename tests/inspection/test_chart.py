@@ -77,6 +77,16 @@ def test_a_picture_is_written(tmp_path: Path) -> None:
     assert (tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")
 
 
+def test_many_names_have_room_below_the_lines(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    heights = []
+    for count in (3, 4, 6):
+        lines = [Line(f"number {number}", FALLING.points, "o") for number in range(count)]
+        write_png([Chart("loss", "steps", lines)], tmp_path / "a.png")
+        heights.append(int.from_bytes((tmp_path / "a.png").read_bytes()[20:24], "big"))  # as the header says
+    assert heights[0] < heights[1] < heights[2]
+
+
 def test_without_matplotlib_it_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     with pytest.raises(CapabilityError, match=r"pip install 'bertie\[plots\]'"):

@@ -10,6 +10,7 @@ COLUMNS = 2
 WIDTH, HEIGHT = 6.4, 3.4  # of one chart, in inches
 COLOURS = ("#3b6fb6", "#d1662b", "#3a8f5c", "#9a57b3", "#b08a1e", "#5b6770")  # as in page.html
 DRAWN = 800  # points of a line
+MOST_INSIDE, NAME_HEIGHT = 3, 0.22  # names that find room beside the lines; more stand below, so many inches each
 
 
 def write_png(charts: Sequence[Chart], file: Path, title: str = "") -> None:
@@ -24,7 +25,8 @@ def write_png(charts: Sequence[Chart], file: Path, title: str = "") -> None:
         raise InputError("there is nothing to draw yet", where=str(file), hint="wait until a step is done")
     columns = min(COLUMNS, len(charts))
     rows = -(-len(charts) // columns)
-    figure = Figure(figsize=(WIDTH * columns, HEIGHT * rows), layout="constrained")
+    num_below = max(_num_below(chart) for chart in charts)
+    figure = Figure(figsize=(WIDTH * columns, (HEIGHT + NAME_HEIGHT * num_below) * rows), layout="constrained")
     FigureCanvasAgg(figure)
     figure.suptitle(title)
     axes = figure.subplots(rows, columns, squeeze=False).flatten()
@@ -42,7 +44,13 @@ def write_png(charts: Sequence[Chart], file: Path, title: str = "") -> None:
         plot.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:,.10g}"))
         plot.yaxis.set_major_formatter(FuncFormatter(lambda y, _, chart=chart: chart.told(y)))
         plot.grid(alpha=0.3)
-        plot.legend(frameon=False)
+        below = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.16)} if _num_below(chart) else {}
+        plot.legend(frameon=False, **below)
     for unused in axes[len(charts) :]:
         unused.set_axis_off()
     figure.savefig(file, dpi=120, format="png")
+
+
+def _num_below(chart: Chart) -> int:
+    names = len(chart.lines) + len(chart.levels)
+    return names if names > MOST_INSIDE else 0
