@@ -132,6 +132,27 @@ def test_texts_of_one_sentence_teach_too(
     assert {row["other"].split()[-1] for row in train} == {"grass."}
 
 
+def test_the_pace_of_pairs_is_measured_on_both_sides(
+    tmp_path: Path,
+    texts: tuple[str, ...],
+    run: Callable[[Sequence[str]], None],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Whatever the distance at which they are chosen: summaries are shorter than what they sum up."""
+    seen: list[Sequence[str]] = []
+
+    def measure(file: Path, base: str, texts: Sequence[str], length: int) -> Pace:
+        seen.append(texts)
+        return Pace(TEXTS_PER_SECOND)
+
+    monkeypatch.setattr(stages_file, "read_pace", measure)
+    run_stages(*started(tmp_path / "out", texts=texts), run, lambda told: None)
+    for distance in (2, 3, 4):
+        chosen = seen[-1][::distance]
+        summaries = sum(text.startswith("Here is text") for text in chosen)
+        assert abs(summaries - len(chosen) / 2) <= 1
+
+
 def test_real_weights_need_no_vocabulary_and_no_pretraining(
     tmp_path: Path, texts: tuple[str, ...], run: Callable[[Sequence[str]], None], commands: list[list[str]]
 ) -> None:

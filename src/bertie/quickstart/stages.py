@@ -246,7 +246,8 @@ class _Work:
 
     def num_pairs(self, rows: Sequence[Row], say: Say = lambda told: None) -> int:
         """To be learned from, as many as there is time for."""
-        texts = [text for row in rows for text in row.values()]
+        # One side after the other: some of them, taken at regular distances, are then of both.
+        texts = [row[side] for side in ("text", "other") for row in rows]
         return self.pace("encode", self.spread, texts, say).num_texts(self.plan.minutes * ENCODER) // 2
 
     def encode_words(self) -> list[str]:
