@@ -28,7 +28,7 @@ $(STAMP): pyproject.toml constraints.txt
 	@touch $@
 
 .PHONY: quickstart
-quickstart: $(STAMP)  ## install into .venv, then do a first job from end to end; run again, it goes on
+quickstart: $(STAMP)  ## install into .venv, then do a first job from start to finish; run again to continue
 	$(ENV)/bin/bertie quickstart
 
 .PHONY: check

@@ -42,8 +42,8 @@ UNCASED, HAN = "bert-base-uncased", "bert-base-chinese"
 PACKAGES = ("bertie", "nanotoken", "tokenizers", "sentencex", "rjieba", "rensa", "pyarrow")
 # No search for repeats, no sentences, no words of ideographs, no normalisation: `datasets.map` does none of it.
 BARE = (
-    *("--no-sentences", "--no-duplicates", "--no-near-duplicates", "--paragraphs", "off"),
-    *("--normalise", "none", "--segmenter", "none"),
+    *("--no-sentences", "--keep-duplicates", "--keep-near-duplicates", "--paragraphs", "off"),
+    *("--unicode", "none", "--segmenter", "none"),
 )
 OFFLINE = {"HF_DATASETS_OFFLINE": "1", "HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1"}
 PEER_BATCH, PEER_BLOCK = 1000, 128  # documents that its second `map` joins, and the block whose rest it drops
@@ -64,9 +64,9 @@ FIELD = {
     PEER: Entrant(ENGLISH, UNCASED, (), is_peer=True),
     ALIKE: Entrant(ENGLISH, UNCASED, BARE),
     LEAN_PEER: Entrant(ENGLISH, UNCASED, ("--ids-alone",), is_peer=True),
-    SENTENCES: Entrant(ENGLISH, UNCASED, ("--no-near-duplicates",)),
+    SENTENCES: Entrant(ENGLISH, UNCASED, ("--keep-near-duplicates",)),
     EVERYTHING: Entrant(ENGLISH, UNCASED, ()),
-    CHINESE: Entrant(MANDARIN, HAN, ("--no-near-duplicates", "--segmenter", "jieba")),
+    CHINESE: Entrant(MANDARIN, HAN, ("--keep-near-duplicates", "--segmenter", "jieba")),
 }
 
 

@@ -27,7 +27,7 @@ from benchmarks.labelled_sets import SETS, Row, drawn, write_rows
 from benchmarks.learning_turns import Wish, compare
 from benchmarks.learning_turns import describe as describe_rows
 from bertie.machine import cpu_name, num_cores
-from bertie.tasks.classification import sorted_labels
+from bertie.tasks.label_sets import sorted_labels
 
 PEER = "transformers Trainer"
 BATCH = 32  # examples of a step

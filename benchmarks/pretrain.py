@@ -35,7 +35,7 @@ from bertie.models.recipe import SIZES, Recipe
 from bertie.models.recipes import RECIPES
 from bertie.nn.encoder import EncoderSpec
 from bertie.objectives.replaced_tokens import ReplacedTokens
-from bertie.text.tokenizer import Tokenizer, load_tokenizer
+from bertie.text.tokenizers.tokenizer import Tokenizer, load_tokenizer
 
 PEER, PEAK = "transformers Trainer", "peak"
 LENGTH, NUM_ROWS = 128, 640

@@ -11,10 +11,10 @@ from bertie.data.build import build_corpus
 from bertie.data.corpus import Corpus
 from bertie.data.samples.building import build_samples
 from bertie.data.samples.frame import Frame
-from bertie.data.samples.source import generator
+from bertie.data.samples.sources import generator
 from bertie.errors import UserError
 from bertie.models.recipe import Recipe
-from bertie.text.tokenizer import Tokenizer
+from bertie.text.tokenizers.tokenizer import Tokenizer
 from bertie.train.instances import Corruption, sample_shape, vocabulary_of
 
 NUM_DOCUMENTS = 600  # enough that a random partner is another document's

@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from statistics import fmean
 
-from bertie.train.run_folder import SUMMARY, read_object
+from bertie.train.folder.run_folder import SUMMARY, read_object
 from experiments.cell import Cell, Result
 from experiments.differences import difference, told
 from experiments.experiment import Column, Experiment, Rows, Setting

@@ -12,7 +12,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from bertie.data.manifest import sha256_of
+from bertie.disk import sha256_of
 from bertie.errors import InputError
 
 Result = dict[str, Any]  # "figures": numbers by name; "curves": lists of [x, y] by name; "made": by whom and when

@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from statistics import fmean
 
-from bertie.train.history import read_history
+from bertie.train.folder.history import read_history
 from experiments.cell import Cell, Result
 from experiments.differences import difference, told
 from experiments.experiment import Column, Experiment, Rows, Setting

@@ -33,7 +33,7 @@ def small_from_nothing(setting: Setting, exercise: Exercise) -> Start:
     words = ("vocab", "train", "{rows}/train.jsonl", "--size", PIECES, "--overwrite", "--out", "{folder}/vocabulary")
     needs = {"rows": rows_of(setting, exercise)}
     vocabulary = Cell("vocabulary of SST-2", [bertie(*words)], nothing, needs=needs, minutes=0.1)
-    how = ("--recipe", "bert", "--size", "tiny", "--vocab")
+    how = ("--recipe", "bert", "--size", "tiny", "--tokenizer")
     return Start(vocabulary, "/vocabulary", SMALL_RATE_FROM_NOTHING, how)
 
 

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from bertie.train.log import standing_records
-from bertie.train.run_folder import SUMMARY, read_object
+from bertie.train.folder.log import standing_records
+from bertie.train.folder.run_folder import SUMMARY, read_object
 from experiments.cell import Cell, Command, Result, bertie
 from experiments.experiment import Setting
 

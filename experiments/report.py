@@ -4,8 +4,8 @@ import statistics
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from bertie.inspection.chart import Chart, Line
-from bertie.inspection.png_chart import write_png
+from bertie.reporting.chart import Chart, Line
+from bertie.reporting.png_chart import write_png
 from experiments.cell import Cell, Result
 from experiments.experiment import Column, Curves, Experiment, Rows
 

@@ -12,15 +12,15 @@ from pathlib import Path
 import torch
 
 import bertie
-from bertie.cli.corpus_opening import open_corpus
 from bertie.data.masking import Chooser, EachToken, WholeWords
 from bertie.data.samples.building import build_samples
 from bertie.data.samples.frame import Frame
 from bertie.data.shapes import Segments
+from bertie.jobs.corpus import open_corpus
 from bertie.objectives.masked_lm import MaskedLM
-from bertie.train.held_out import hold_out
 from bertie.train.instances import Corruption, fixed_instances, vocabulary_of
 from bertie.train.loop import total
+from bertie.train.pretraining.held_out import hold_out
 
 MASKS: dict[str, Chooser] = {"token": EachToken(), "word": WholeWords()}
 LENGTH, HELD_OUT, NUM_ROWS, MICRO_TOKENS = 128, 100, 512, 4096  # where pretrain has them too: its defaults

@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from statistics import fmean
 
-from bertie.train.history import read_history
+from bertie.train.folder.history import read_history
 from experiments import against_trainer
 from experiments.cell import PEERS, PYTHON, Cell, Result, bertie
 from experiments.differences import difference, told
@@ -95,7 +95,7 @@ def peer_cell(study: Study, exercise: Exercise, rows: Cell, start: Start, seed: 
 
 def learning(study: Study, exercise: Exercise, seed: int) -> tuple[object, ...]:
     """What both sides are told."""
-    amount = ("--epochs", exercise.epochs, "--batch", study.batch, "--length", exercise.length)
+    amount = ("--epochs", exercise.epochs, "--batch", study.batch, "--max-length", exercise.length)
     return (*amount, "--lr", study.rate, "--seed", seed)
 
 
@@ -105,7 +105,7 @@ def bare_cell(name: str, exercise: Exercise, rows: Cell, start: Start, *, whiten
     answers = (PYTHON, "-m", "experiments.cosines", model, "--rows", "{rows}/test.jsonl")
     commands = [(*answers, "--out", "{folder}/answers.jsonl"), score(exercise, "{folder}/answers.jsonl")]
     if whitens:
-        commands.insert(0, bertie("whiten", start.folder, "--data", "{rows}/train.jsonl", "--out", model))
+        commands.insert(0, bertie("whiten", start.folder, "{rows}/train.jsonl", "--out", model))
     needs = {"base": start.cell, "rows": rows}
     return Cell(name, commands, read_scores, needs=needs, minutes=0.2, part=exercise.title)
 

@@ -29,7 +29,7 @@ def cells(setting: Setting) -> Sequence[Cell]:
 def own_cell(exercise: Exercise, rows: Cell, seed: int) -> Cell:
     model = "{folder}/run/model"
     begun = ["--recipe", RECIPE, "--size", SIZE, "--train", "{rows}/train.jsonl"]
-    learning = ["--epochs", exercise.epochs, "--batch", BATCH, "--lr", RATE, "--length", exercise.length]
+    learning = ["--epochs", exercise.epochs, "--batch", BATCH, "--lr", RATE, "--max-length", exercise.length]
     return Cell(
         OURS,
         [

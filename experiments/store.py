@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 
-from bertie.data.manifest import write_whole
+from bertie.disk import write_file
 from bertie.errors import FolderError
 from experiments.cell import Cell, Result
 
@@ -51,7 +51,7 @@ class Store:
         return found
 
     def keep(self, cell: Cell, result: Result) -> None:
-        write_whole(self.home(cell) / RESULT, (json.dumps(result, indent=1) + "\n").encode())
+        write_file(self.home(cell) / RESULT, (json.dumps(result, indent=1) + "\n").encode())
 
     def state(self, cell: Cell) -> str:
         if self.result(cell) is not None:

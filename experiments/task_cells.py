@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from bertie.train.run_folder import SUMMARY, read_object
+from bertie.train.folder.run_folder import SUMMARY, read_object
 from experiments.cell import PEERS, PYTHON, Cell, Command, Result, bertie
 from experiments.experiment import Column, Setting
 from experiments.pretraining import nothing
@@ -111,7 +111,7 @@ def finetune(exercise: Exercise, start: Start, seed: int) -> Command:
     dev = ["--dev", "{rows}/dev.jsonl"] if exercise.has_dev else []
     steps = ["--epochs", exercise.epochs, "--batch", exercise.own_batch, "--lr", start.rate]
     files = [*start.how, start.folder, "--train", "{rows}/train.jsonl", *dev]
-    wishes = ["--length", exercise.length, "--seed", seed, *exercise.flags]
+    wishes = ["--max-length", exercise.length, "--seed", seed, *exercise.flags]
     return bertie("finetune", exercise.task, *files, *steps, *wishes, "--out", "{folder}/run")
 
 
@@ -119,7 +119,7 @@ def peer_cell(name: str, exercise: Exercise, rows: Cell, start: Start, seed: int
     """The same with the `transformers` Trainer."""
     task = {"pair": "classify"}.get(exercise.task, exercise.task)
     train = (PEERS, "-m", "experiments.peers.finetune_trainer", task, "--rows", "{rows}", "--base", start.folder)
-    learning = ("--epochs", exercise.epochs, "--batch", BATCH, "--lr", start.rate, "--length", exercise.length)
+    learning = ("--epochs", exercise.epochs, "--batch", BATCH, "--lr", start.rate, "--max-length", exercise.length)
     command = (*train, *map(str, learning), "--seed", str(seed), "--out", "{folder}/answers.jsonl")
     return Cell(
         name,

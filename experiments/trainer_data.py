@@ -11,13 +11,13 @@ from pathlib import Path
 from benchmarks.contenders.instances import Instance, write_instances
 
 from bertie.batch import Batch
-from bertie.cli.choices import choose_recipe
-from bertie.cli.corpus_opening import open_corpus
+from bertie.jobs.corpus import open_corpus
+from bertie.jobs.recipe_choice import choose_recipe
 from bertie.models.model import Model
 from bertie.models.pretrained import Pretrained
 from bertie.train.budget import Steps
-from bertie.train.options import PretrainOptions
-from bertie.train.run_data import RunData, prepare
+from bertie.train.pretraining.corpus_data import RunData, prepare
+from bertie.train.pretraining.options import PretrainOptions
 
 MODEL, TRAIN, HELD_OUT = "model", "train.npz", "held-out.npz"
 
@@ -46,12 +46,12 @@ def write(folder: Path, out: Path, size: str, seed: int, num_tokens: int) -> Non
 
 
 def learned(data: RunData, num_tokens: int) -> Iterator[Batch]:
-    place, count = data.beginning, 0
+    place, count = data.start, 0
     while count < num_tokens:
         for batch in data.instances(place):
             count += len(batch.tensor("tokens"))
             yield batch
-        place = data.course.after(place)
+        place = data.data_schedule.after(place)
 
 
 def rows_of(batches: Iterable[Batch]) -> list[Instance]:

@@ -84,7 +84,7 @@ def fake_run(tmp_path: Path) -> Callable[..., Path]:
         folder.mkdir()
         encoder = {"width": 128, "stack": {"depth": 2}}
         options = {
-            "options": {"budget": {"kind": "steps", "steps": 10}, "adamw": {"rate": rate}},
+            "options": {"budget": {"kind": "steps", "steps": 10}, "optimizer": {"rate": rate}},
             "recipe": {"name": "bert", "encoder": encoder},
             "corpus": "c" * 64,
         }

@@ -24,22 +24,23 @@ from bertie.data.corpus import Corpus, write_shards
 from bertie.data.parallel_corpus import ParallelCorpus
 from bertie.data.samples.building import build_samples
 from bertie.data.samples.frame import Frame
-from bertie.data.samples.source import generator
+from bertie.data.samples.sources import generator
 from bertie.data.shards import CorpusDocument
 from bertie.models.model import Model
 from bertie.models.pretrained import Pretrained
 from bertie.models.recipe import SIZES, Recipe, Size
 from bertie.models.recipes import RECIPES
 from bertie.models.teacher import give_teacher, learns_from_teacher
-from bertie.text.tokenizer import Tokenizer, load_tokenizer
+from bertie.objectives.report import LossReport
+from bertie.reporting.events import Event, OnEvent, ignore
+from bertie.text.tokenizers.tokenizer import Tokenizer, load_tokenizer
 from bertie.train.budget import Steps
 from bertie.train.instances import Corruption, sample_shape, vocabulary_of
-from bertie.train.loop import total
-from bertie.train.optimiser import AdamWSpec
-from bertie.train.options import PretrainOptions
+from bertie.train.learning.optimizer import AdamWSpec
+from bertie.train.learning.schedule import Linear
+from bertie.train.pretraining.corpus_data import AnyCorpus, sides_of
+from bertie.train.pretraining.options import PretrainOptions
 from bertie.train.run import pretrain
-from bertie.train.run_data import AnyCorpus, sides_of
-from bertie.train.schedule import Linear
 from bertie.train.stopping import Stopped
 
 TINY = Size(depth=2, width=64, num_heads=2)
@@ -183,7 +184,7 @@ def learned(workshop: Path, tokenizer: Tokenizer, corpus_of: Callable[[str], Any
             budget=Steps(steps=steps),
             length=LENGTH,
             batch_tokens=768,
-            adamw=AdamWSpec(rate=4e-3),
+            optimizer=AdamWSpec(rate=4e-3),
             schedule=Linear(warmup=0.1),
             save_every=steps,
             held_out=10,
@@ -249,7 +250,8 @@ def test_objectives_look_at_all_that_they_say(
     """States that nobody looks at are zero: an objective that reads more than it says would lose something."""
     model = begin(tiny(name, dropout=0.0)).eval()
     batch = collate(rows_of(model.recipe))
-    whole = total([one.loss(model.heads[one.kind], model.encoder, batch) for one in model.recipe.objectives])
+    reports = (one.loss(model.heads[one.kind], model.encoder, batch) for one in model.recipe.objectives)
+    whole = sum(reports, LossReport())
     told = model.loss(batch)
     assert told.losses.keys() == whole.losses.keys()
     for figure in told.losses:
@@ -310,7 +312,7 @@ def test_rows_know_nothing_of_each_other(
         for row, states in zip(rows, together, strict=True):
             torch.testing.assert_close(states, model.encoder(collate([row])).states.values, atol=1e-5, rtol=1e-5)
         report = model.loss(collate(rows))
-        alone = total([model.loss(collate([row])) for row in rows])
+        alone = sum((model.loss(collate([row])) for row in rows), LossReport())
     for figures, others in ((report.losses, alone.losses), (report.metrics, alone.metrics)):
         for figure, found in figures.items():
             assert found.count == others[figure].count, figure
@@ -340,7 +342,7 @@ SHORT = PretrainOptions(
     length=LENGTH,
     batch_tokens=256,
     micro_tokens=128,
-    adamw=AdamWSpec(rate=1e-3),
+    optimizer=AdamWSpec(rate=1e-3),
     save_every=4,
     held_out=10,
     eval_every=6,
@@ -356,18 +358,18 @@ def test_stopped_and_resumed_ends_in_the_same_bits(
     tokenizer: Tokenizer,
     tmp_path: Path,
 ) -> None:
-    def go(folder: str, seed: int, tell: Callable[[dict[str, Any]], None] | None = None) -> dict[str, bytes]:
+    def go(folder: str, seed: int, on_event: OnEvent = ignore) -> dict[str, bytes]:
         model = begin(tiny(name), seed)
-        pretrain(tmp_path / folder, model, corpus_of(name), tokenizer, SHORT, tell=tell)
+        pretrain(tmp_path / folder, model, corpus_of(name), tokenizer, SHORT, on_event=on_event)
         files = (tmp_path / folder / "model").rglob("*.safetensors")
         return {str(path.relative_to(tmp_path / folder)): path.read_bytes() for path in files}
 
-    def stop(record: dict[str, Any]) -> None:
-        if record["event"] == "step" and record["step"] == 3:
+    def stop(event: Event) -> None:
+        if event.kind == "step" and event.data["step"] == 3:
             os.kill(os.getpid(), signal.SIGTERM)
 
     whole = go("whole", seed=1)
     with pytest.raises(Stopped):
-        go("halted", seed=1, tell=stop)
+        go("halted", seed=1, on_event=stop)
     # The weights that it goes on with are those of the checkpoint, all of them.
     assert go("halted", seed=2) == whole

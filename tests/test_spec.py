@@ -158,10 +158,10 @@ def test_a_whole_part_may_be_put_in_place() -> None:
     [
         ("colour", "Wall: colour: extra inputs are not permitted"),
         ("left.radius", "Frame: radius: extra inputs are not permitted"),
-        ("left.oval.radius", "Frame: oval: has no fields that could be changed"),
-        ("centre.colour", "Wall: centre: has no fields that could be changed"),
-        ("right.colour", "Wall: right: has no fields that could be changed"),
-        ("left.colour.red", "Frame: colour: has no fields that could be changed"),
+        ("left.oval.radius", "Frame: oval: has no fields to change"),
+        ("centre.colour", "Wall: centre: has no fields to change"),
+        ("right.colour", "Wall: right: has no fields to change"),
+        ("left.colour.red", "Frame: colour: has no fields to change"),
         ("left.circle.radius", "Circle: radius: input should be greater than 0"),
     ],
 )

@@ -21,15 +21,16 @@ from bertie.models.model import Model
 from bertie.models.variant import with_recipe
 from bertie.tasks.answering import Answering
 from bertie.tasks.classification import Classify
+from bertie.tasks.examples import Examples
+from bertie.tasks.labelled import Labelled
 from bertie.tasks.siamese import Siamese
 from bertie.tasks.tagging import Tagging
 from bertie.tasks.task import Task
-from bertie.text.tokenizer import Tokenizer
+from bertie.text.tokenizers.tokenizer import Tokenizer
 from bertie.train.instances import split_rows
+from bertie.train.learning.optimizer import AdamWSpec, Optimizer
 from bertie.train.loop import take_step
-from bertie.train.optimiser import AdamWSpec
-from bertie.train.options import MICRO_TOKENS
-from bertie.train.task_data import Examples, Labelled
+from bertie.train.pretraining.options import MICRO_TOKENS
 
 ADAMW = AdamWSpec(rate=5e-5)
 COLUMNS = {
@@ -54,9 +55,7 @@ def task_of(name: str, labels: Sequence[str]) -> Task:
 
 
 @cache
-def opened(
-    name: str, labels: tuple[str, ...], folder: str, head: str | None
-) -> tuple[Model, torch.optim.Optimizer, Tokenizer]:
+def opened(name: str, labels: tuple[str, ...], folder: str, head: str | None) -> tuple[Model, Optimizer, Tokenizer]:
     pretrained, task = bertie.load(folder), task_of(name, labels)
     assert pretrained.tokenizer is not None
     model = with_recipe(pretrained.model, pretrained.recipe.replace(objectives=(task,)), seed=0)
@@ -88,7 +87,7 @@ def batches_of(request: Answer, tokenizer: Tokenizer) -> Iterator[list[Sample]]:
 
 
 def answer(request: Answer) -> Answer:
-    model, optimiser, tokenizer = opened(
+    model, optimizer, tokenizer = opened(
         request["task"], tuple(request["labels"]), request["model"], request.get("head")
     )
     batches = batches_of(request, tokenizer)
@@ -100,7 +99,7 @@ def answer(request: Answer) -> Answer:
     seconds = 0.0
     for number in range(request["steps"] + 1):
         begun = time.perf_counter()
-        take_step(model, split_rows(next(batches), MICRO_TOKENS), optimiser, ADAMW, 1.0, step=number)
+        take_step(model, split_rows(next(batches), MICRO_TOKENS), optimizer, 1.0, step=number)
         if number:  # the first one warms up
             seconds += time.perf_counter() - begun
     return {"seconds": seconds, "examples": request["batch"] * request["steps"]}

@@ -16,8 +16,8 @@ from benchmarks.contenders.protocol import Answer, answer_requests
 from bertie.batch import Batch, Places, Sample
 from bertie.models.model import Model
 from bertie.train.instances import split_rows
+from bertie.train.learning.optimizer import AdamWSpec, Optimizer
 from bertie.train.loop import take_step
-from bertie.train.optimiser import AdamWSpec
 
 ADAMW = AdamWSpec()
 
@@ -28,7 +28,7 @@ def rows_of(path: str) -> list[Sample]:
 
 
 @cache
-def opened(folder: str) -> tuple[Model, torch.optim.Optimizer]:
+def opened(folder: str) -> tuple[Model, Optimizer]:
     model = bertie.load(folder).model
     return model, ADAMW.build(model)
 
@@ -47,7 +47,7 @@ def without_luck(row: Sample) -> Sample:
 
 
 def answer(request: Answer) -> Answer:
-    model, optimiser = opened(request["model"])
+    model, optimizer = opened(request["model"])
     rows = rows_of(request["instances"])
     if "check" in request:
         model.eval()
@@ -58,7 +58,7 @@ def answer(request: Answer) -> Answer:
     num_tokens, seconds = 0, 0.0
     for number in range(request["steps"] + 1):
         begun = time.perf_counter()
-        result = take_step(model, next(steps), optimiser, ADAMW, 0.1, step=number)
+        result = take_step(model, next(steps), optimizer, 0.1, step=number)
         if number:  # the first one warms up
             seconds += time.perf_counter() - begun
             num_tokens += result.num_tokens

@@ -139,7 +139,7 @@ def main(words: Sequence[str] | None = None) -> None:
     parser.add_argument("--epochs", type=float, default=3)
     parser.add_argument("--batch", type=int, default=32)
     parser.add_argument("--lr", type=float, default=5e-5)
-    parser.add_argument("--length", type=int, default=128)
+    parser.add_argument("--max-length", dest="length", type=int, default=128)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args(words)

@@ -1,7 +1,7 @@
 """The `transformers` Trainer for some minutes: weights and masked rows enter, its curve on the held-out rows leaves.
 
 `python -m experiments.peers.trainer DATA --minutes 20 --steps 3800 --out FILE`, DATA being a folder of `trainer_data`.
-Batches, optimiser and padding are the Trainer's own. Learning rate, warm-up and decay are those of `bertie pretrain` in
+Batches, optimizer and padding are the Trainer's own. Learning rate, warm-up and decay are those of `bertie pretrain` in
 a run of so many steps, of which the Trainer gets as far as its time allows. The clock stands during measurements.
 """
 

@@ -3,16 +3,48 @@
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from bertie.models.pretrained import Pretrained, load
+    from bertie.jobs.api import evaluate, finetune, pretrain
+    from bertie.jobs.corpus import add_to_corpus, build_corpus
+    from bertie.jobs.embed import embed
+    from bertie.jobs.model import LoadedModel, load
+    from bertie.jobs.vocab import extend_vocab, train_vocab
+    from bertie.jobs.whiten import whiten
 
 __version__ = "0.1.0.dev0"
-__all__ = ["Pretrained", "__version__", "load"]
+__all__ = [
+    "LoadedModel",
+    "__version__",
+    "add_to_corpus",
+    "build_corpus",
+    "embed",
+    "evaluate",
+    "extend_vocab",
+    "finetune",
+    "load",
+    "pretrain",
+    "train_vocab",
+    "whiten",
+]
+
+_MODULES = {
+    "LoadedModel": "model",
+    "add_to_corpus": "corpus",
+    "build_corpus": "corpus",
+    "embed": "embed",
+    "evaluate": "api",
+    "extend_vocab": "vocab",
+    "finetune": "api",
+    "load": "model",
+    "pretrain": "api",
+    "train_vocab": "vocab",
+    "whiten": "whiten",
+}
 
 
 def __getattr__(name: str) -> Any:
-    """torch takes seconds to import: it is imported when first used, so that `bertie --help` is quick."""
-    if name in ("Pretrained", "load"):
-        from bertie.models import pretrained
+    """Imports on first use: torch takes seconds to import, and `bertie --help` needs none of it."""
+    if name not in _MODULES:
+        raise AttributeError(f"module 'bertie' has no attribute {name!r}")
+    from importlib import import_module
 
-        return getattr(pretrained, name)
-    raise AttributeError(f"module 'bertie' has no attribute {name!r}")
+    return getattr(import_module(f"bertie.jobs.{_MODULES[name]}"), name)

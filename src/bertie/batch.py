@@ -1,6 +1,6 @@
-"""The one contract between data and tensors: Sample (numpy, one row), Batch (torch, many rows), Ragged (their values).
+"""Holds what data hands to tensors: Sample (numpy, one row), Batch (torch, many rows), Ragged (their values).
 
-Rows are stored flat, one after another. Padding exists only inside a kernel that wants a rectangle.
+Rows are stored flat, one after another. Padding exists only inside a kernel that needs a rectangle.
 
 Axes: B rows, T tokens of all rows, L longest row, P things to predict.
 """
@@ -35,7 +35,7 @@ class Ragged:
 
     @cached_property
     def sizes(self) -> list[int]:
-        """The lengths as plain numbers."""
+        """The lengths as plain integers."""
         return self.lengths.tolist()
 
     @cached_property
@@ -44,25 +44,25 @@ class Ragged:
 
     @cached_property
     def starts(self) -> Tensor:
-        """[B] where each row begins in `values`."""
+        """[B] where each row starts in `values`."""
         return self.lengths.cumsum(0) - self.lengths
 
     @cached_property
     def row_ids(self) -> Tensor:
-        """[T] which row a value belongs to."""
+        """[T] the row of each value."""
         rows = torch.arange(self.num_rows, device=self.lengths.device)
         return torch.repeat_interleave(rows, self.lengths, output_size=len(self.values))
 
     @cached_property
     def positions(self) -> Tensor:
-        """[T] where in its row a value stands."""
+        """[T] the position of each value in its row."""
         return torch.arange(len(self.values), device=self.lengths.device) - self.starts[self.row_ids]
 
     def rows(self) -> list[Tensor]:
         return list(self.values.split(self.sizes))
 
     def with_values(self, values: Tensor) -> "Ragged":
-        """Other values for the same rows; what was computed about the rows is kept."""
+        """Returns other values for the same rows, keeping what was computed about the rows."""
         other = Ragged(values, self.lengths)
         for name in ("sizes", "longest", "starts", "row_ids", "positions"):
             if name in self.__dict__:
@@ -85,13 +85,13 @@ class Ragged:
         return self.with_values(rectangle[self.row_ids, self.positions])
 
     def join(self, other: "Ragged") -> "Ragged":
-        """Row by row, the other's values after these."""
+        """Appends the other's values to these, row by row."""
         if not self.num_rows:
             return self
         return Ragged.of([torch.cat(pair) for pair in zip(self.rows(), other.rows(), strict=True)])
 
     def last(self, count: int) -> "Ragged":
-        """The last `count` values of each row."""
+        """Returns the last `count` values of each row."""
         keep = self.positions >= (self.lengths - count).clamp(min=0)[self.row_ids]
         return Ragged(self.values[keep], self.lengths.clamp(max=count))
 
@@ -116,13 +116,18 @@ class Places:
 
 Sample = Mapping[str, np.ndarray | Places]
 Field = Ragged | Tensor
+TOKEN_FIELDS = ("tokens", "source", "target")  # the sequences that a model reads; their tokens are counted
 
 
 @dataclass(frozen=True)
 class Batch:
-    """Named fields of many rows. What to predict is Pointers into a field, and the targets in a field beside it."""
+    """Named fields of many rows. What to predict is Pointers into a field, and the targets in a field beside it.
+
+    `only` is the name of the one objective that the batch is for; None: it is for all objectives of the model.
+    """
 
     fields: Mapping[str, Field] = field(default_factory=dict)
+    only: str | None = None
 
     def __getitem__(self, name: str) -> Field:
         return self.fields[name]
@@ -136,25 +141,40 @@ class Batch:
             raise TypeError(f"field {name!r} has one value a row, not rows of values")
         return found
 
+    @property
+    def row_sizes(self) -> list[int]:
+        """How many tokens each row has, over all sequences that a model reads."""
+        found = [self.ragged(name).sizes for name in TOKEN_FIELDS if name in self.fields]
+        return [sum(sizes) for sizes in zip(*found, strict=True)]
+
+    @property
+    def num_tokens(self) -> int:
+        return sum(len(self.tensor(name)) for name in TOKEN_FIELDS if name in self.fields)
+
     def tensor(self, name: str) -> Tensor:
-        """The plain numbers of a field: one a row, or all rows' values, flat."""
+        """Returns the plain numbers of a field: one a row, or all rows' values, flat."""
         found = self.fields[name]
         return found.values if isinstance(found, Ragged) else found
 
     def with_fields(self, fields: Mapping[str, Field]) -> "Batch":
-        return Batch({**self.fields, **fields})
+        return replace(self, fields={**self.fields, **fields})
 
     def renamed(self, names: Mapping[str, str]) -> "Batch":
-        """Only these fields, under new names: `renamed({"source": "tokens"})` shows an encoder the source side."""
-        return Batch({new: self.fields[old] for old, new in names.items()})
+        """Returns only these fields, under new names: `renamed({"source": "tokens"})` shows an encoder the source."""
+        return replace(self, fields={new: self.fields[old] for old, new in names.items()})
 
     def to(self, device: torch.device | str) -> "Batch":
-        return Batch({name: value.to(device) for name, value in self.fields.items()})
+        return replace(self, fields={name: value.to(device) for name, value in self.fields.items()})
 
 
 def collate(samples: Sequence[Sample]) -> Batch:
-    """Samples of the same fields become one batch: scalars a Tensor [B], arrays a Ragged, Places flat Pointers."""
+    """Turns samples of the same fields into one batch: scalars a Tensor [B], arrays a Ragged, Places flat Pointers."""
     return Batch({name: _collate_field(name, samples) for name in samples[0]})
+
+
+def num_sample_tokens(sample: Sample) -> int:
+    """Counts the tokens of one sample, over all sequences that a model reads."""
+    return sum(len(_array(sample[name])) for name in TOKEN_FIELDS if name in sample)
 
 
 def _collate_field(name: str, samples: Sequence[Sample]) -> Field:
@@ -172,7 +192,7 @@ def _collate_field(name: str, samples: Sequence[Sample]) -> Field:
 
 
 def _wide(values: np.ndarray | Sequence[int]) -> np.ndarray:
-    """Whole numbers as int64, however narrow they were stored; no numbers at all are whole numbers too."""
+    """Widens integers to int64, however they were stored; an empty list counts as integers, too."""
     array = np.asarray(values)
     whole = array.dtype.kind in "iu" or (not isinstance(values, np.ndarray) and array.size == 0)
     return array.astype(np.int64) if whole else array

@@ -1,8 +1,8 @@
-"""What a user did wrong, as one sentence: what, where, and what to do. Bugs raise what they raise."""
+"""Mistakes of users as one sentence: what, where, and what to do. Bugs raise what they raise."""
 
 
 class UserError(Exception):
-    """A mistake that the user can mend. The command line prints it in red and exits with 2."""
+    """A mistake that the user can fix. The command line prints it in red and exits with 2."""
 
     def __init__(self, what: str, *, where: str | None = None, hint: str | None = None):
         self.what, self.where, self.hint = what, where, hint
@@ -14,7 +14,7 @@ class UserError(Exception):
 
 
 class InputError(UserError):
-    """A text or data file cannot be read as asked."""
+    """A text or data file cannot be read."""
 
 
 class FolderError(UserError):
@@ -30,4 +30,12 @@ class TokenizerError(UserError):
 
 
 class CapabilityError(UserError):
-    """The model has no part that could do what was asked."""
+    """The model has no part that could do this."""
+
+
+class Interrupted(KeyboardInterrupt):
+    """Work was stopped by a signal, after what was done had been saved. The message says how to continue."""
+
+    def __init__(self, message: str, exit_code: int = 130):
+        self.exit_code = exit_code
+        super().__init__(message)

@@ -1,4 +1,4 @@
-"""What this machine has and how fast each precision runs. Nothing enters; a `Machine` leaves.
+"""Finds what this machine has and how fast each precision runs.
 
 Some processors advertise instructions that their virtual machine does not enable: a bfloat16 matrix product then kills
 the process with an illegal instruction. So every precision is measured in a child process with a time limit, once per
@@ -15,7 +15,6 @@ import platform
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -140,17 +139,13 @@ def read_cache(file: Path) -> dict[str, dict[str, Precision]]:
 
 def write_cache(file: Path, entries: dict[str, dict[str, Precision]]) -> None:
     """Whole or not at all. A folder that cannot be written costs a new measurement next time, no more."""
+    from bertie.disk import write_file  # not above: the child process runs this file alone, perhaps without bertie
+
     newest = list(entries.items())[-MOST_CACHED:]
     text = json.dumps({key: {name: found.model_dump() for name, found in entry.items()} for key, entry in newest})
     with contextlib.suppress(OSError):
         file.parent.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=file.parent, prefix=file.name)
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8") as stream:
-                stream.write(text)
-            Path(temporary).replace(file)
-        except OSError:
-            Path(temporary).unlink(missing_ok=True)
+        write_file(file, text.encode())
 
 
 # --- measuring, seen from the parent

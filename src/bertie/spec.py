@@ -1,13 +1,14 @@
-"""Spec: a frozen, validated description of a part that builds it. Every spec round-trips through JSON.
+"""Describes parts as frozen, validated values that build them. Every spec round-trips through JSON.
 
-A choice between kinds is a union discriminated by `kind`. To extend the house from outside, subclass a spec, give its
-field your own type, and hand that spec to `bertie.load`: nothing registers itself.
+A choice between kinds is discriminated by `kind`. Where users may bring their own kinds, the field is an open union
+(`one_of`): one visible table of kinds, to which `bertie.plugins.use` adds. Other unions are closed; to bring a part of
+your own, subclass the spec that holds it, give the field your type, and pass that recipe type to `bertie.load`.
 """
 
 from collections.abc import Mapping
 from typing import Any, Self
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
 
 from bertie.errors import SpecError
 
@@ -18,11 +19,11 @@ class Spec(BaseModel):
     )
 
     def replace(self, **changes: Any) -> Self:
-        """A copy with some fields replaced, validated again."""
+        """Returns a copy with some fields replaced, validated again."""
         return self.parse({**dict(self), **changes})
 
     def changed(self, changes: Mapping[str, Any]) -> Self:
-        """A copy with fields replaced at any depth: `recipe.changed({"encoder.embeddings.factor": 128})`."""
+        """Returns a copy with fields replaced at any depth: `recipe.changed({"encoder.embeddings.factor": 128})`."""
         inner: dict[str, dict[str, Any]] = {}
         own: dict[str, Any] = {}
         for name, value in changes.items():
@@ -36,12 +37,12 @@ class Spec(BaseModel):
     def _part(self, name: str) -> "Spec":
         part = getattr(self, name, None)
         if not isinstance(part, Spec):
-            raise SpecError(f"{name}: has no fields that could be changed", where=type(self).__name__)
+            raise SpecError(f"{name}: has no fields to change", where=type(self).__name__)
         return part
 
     @classmethod
     def parse(cls, fields: dict[str, Any], where: str | None = None) -> Self:
-        """Validate plain data; a mistake becomes one sentence that names the field."""
+        """Validates plain data; a mistake becomes one sentence that names the field."""
         try:
             return cls.model_validate(fields)
         except ValidationError as error:
@@ -56,6 +57,34 @@ class Spec(BaseModel):
             return cls.model_validate_json(text)
         except ValidationError as error:
             raise SpecError(first_mistake(error), where=where or cls.__name__) from None
+
+
+def kind_of(spec: type[Spec]) -> str:
+    """Returns the `kind` by which plain data names a class of specs."""
+    field = spec.model_fields.get("kind")
+    if field is None or not isinstance(field.default, str):
+        raise SpecError(f"{spec.__name__} has no kind", hint='give it a field: kind: Literal["..."] = "..."')
+    return field.default
+
+
+def one_of(kinds: Mapping[str, type[Spec]], what: str) -> BeforeValidator:
+    """Validates a field of an open union: an object passes as it is, plain data is looked up by `kind` in the table.
+
+    Use it as `Annotated[SerializeAsAny[Base], one_of(TABLE, "objective")]`.
+    """
+
+    def look_up(value: Any) -> Any:
+        if not isinstance(value, Mapping):
+            return value
+        kind: Any = value.get("kind")
+        if kind not in kinds:
+            raise ValueError(
+                f"no {what} of kind {kind!r} is known; it may come from a plugin: load it with `plugin` "
+                f"(known: {', '.join(sorted(kinds))})"
+            )
+        return kinds[kind].model_validate(value)
+
+    return BeforeValidator(look_up)
 
 
 def first_mistake(error: ValidationError) -> str:

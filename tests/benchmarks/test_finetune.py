@@ -17,7 +17,7 @@ from bertie.models.model import Model
 from bertie.models.pretrained import Pretrained
 from bertie.models.recipe import SIZES
 from bertie.models.recipes import bert
-from bertie.text.tokenizer import load_tokenizer
+from bertie.text.tokenizers.tokenizer import load_tokenizer
 
 NUM_ROWS, BATCH = 12, 4
 CONTENDERS = [finetune_bertie, finetune_trainer]

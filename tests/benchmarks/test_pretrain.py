@@ -114,7 +114,7 @@ def test_a_turn_learns(family: str, contender: ModuleType, tmp_path: Path) -> No
 @pytest.mark.parametrize("family", FAMILIES)
 def test_operations_are_those_that_torch_counts(family: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Training is three times the forward pass; torch counts that one, through the reference scorer."""
-    monkeypatch.setattr(FusedScorer, "recognises", lambda self, layout: False)
+    monkeypatch.setattr(FusedScorer, "recognizes", lambda self, layout: False)
     recipe = recipe_of(FAMILIES[family], VOCAB_SIZE)
     model = Model.new(recipe).eval()
     rows = instances_of(recipe)

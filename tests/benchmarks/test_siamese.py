@@ -14,7 +14,7 @@ from bertie.models.model import Model
 from bertie.models.pretrained import Pretrained
 from bertie.models.recipe import SIZES
 from bertie.models.recipes import bert
-from bertie.text.tokenizer import load_tokenizer
+from bertie.text.tokenizers.tokenizer import load_tokenizer
 
 pytest.importorskip("datasets", reason="the peer needs it")
 pytest.importorskip("sentence_transformers", reason="the peer needs it")

@@ -12,7 +12,7 @@ from bertie.models.model import Model
 from bertie.models.pretrained import Pretrained
 from bertie.models.recipe import Size
 from bertie.models.recipes import bert
-from bertie.text.tokenizer import load_tokenizer
+from bertie.text.tokenizers.tokenizer import load_tokenizer
 
 Call = Callable[..., tuple[int, str, str]]
 WORDS = ["good", "bad", "film", "food", "a", "the", "was", "very", "Anna", "went", "to", "Rome", "who", "where", "?"]
@@ -48,7 +48,7 @@ def reviews(path: Path, count: int = 24) -> Path:
     return path
 
 
-QUICK = ("--epochs", 12, "--batch", 8, "--lr", 3e-3, "--length", 16)
+QUICK = ("--epochs", 12, "--batch", 8, "--lr", 3e-3, "--max-length", 16)
 
 
 def test_a_classifier_from_file_to_answer(base: Path, call: Call, tmp_path: Path) -> None:
@@ -65,7 +65,7 @@ def test_a_classifier_from_file_to_answer(base: Path, call: Call, tmp_path: Path
     code, _, said = call("finetune", *words)
     assert code == 0 and "finished before" in said
     code, _, said = call("finetune", *words, "--seed", 1)
-    assert code == 2 and "begun with other options" in said and "finished before" not in said
+    assert code == 2 and "started with other options" in said and "finished before" not in said
 
 
 def test_predictions_keep_the_order_of_the_rows_and_say_what_is_wrong(base: Path, call: Call, tmp_path: Path) -> None:
@@ -124,15 +124,15 @@ def test_several_seeds_and_the_best_of_them(base: Path, call: Call, tmp_path: Pa
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (("clasify",), "did you mean 'classify'?"),
-        (("classify", "--crf"), "--crf belongs to the task tag alone"),
-        (("tag", "--multi"), "--multi belongs to the task classify alone"),
-        (("aspects",), "--aspect COLUMN"),
+        (("clasify",), "Did you mean 'classify'?"),
+        (("classify", "--crf"), "--crf is an option of tag, not of classify"),
+        (("tag", "--multi"), "--multi is an option of classify, not of tag"),
+        (("aspects",), "no columns of labels are given"),
         (("aspects", "--aspect", "taste"), "there is no column 'taste'"),
         (("classify", "--column", "text"), "not of the form ROLE=NAME"),
-        (("classify", "--column", "body=sentence"), "there is no role 'body'"),
-        (("classify", "--length", "5000"), "longer than the model takes"),
-        (("classify", "--seeds", "2"), "without --dev nothing is measured"),
+        (("classify", "--column", "body=sentence"), "this task has no role 'body'"),
+        (("classify", "--max-length", "5000"), "longer than the model takes"),
+        (("classify", "--seeds", "2"), "without --dev none is measured"),
         (("classify", "--format", "xls"), "the format 'xls' is not known"),
     ],
 )
@@ -158,7 +158,7 @@ def test_a_wrong_number_of_texts_says_what_is_asked_for(base: Path, call: Call, 
     train, out = reviews(tmp_path / "train.tsv", 8), tmp_path / "task"
     assert call("finetune", "classify", "--base", base, "--train", train, "--epochs", 1, "--out", out)[0] == 0
     code, _, said = call("predict", out, "one", "two", "three")
-    assert code == 2 and "the task asks for text, [other]; 3 texts were given" in said
+    assert code == 2 and "the task expects text, [other]; 3 texts were given" in said
 
 
 def test_bad_rows_are_passed_over_and_counted(base: Path, call: Call, tmp_path: Path) -> None:
@@ -179,7 +179,7 @@ def test_another_task_on_the_same_encoder(base: Path, call: Call, tmp_path: Path
     code, _, said = call("finetune", "classify", *words, "--also", f"tag:{tmp_path / 'tags.conll'}")
     assert code == 0, said
     code, _, said = call("predict", out, "good")
-    assert code == 2 and "choose one with --task" in said
+    assert code == 2 and "trained for several tasks" in said
     assert json.loads(call("predict", out, "good", "--task", "classify")[1])["label"] in ("pos", "neg")
     assert len(json.loads(call("predict", out, "Anna went", "--task", "tag")[1])["tags"]) == 2
     code, _, said = call("finetune", "classify", *words, "--also", "tag")

@@ -13,7 +13,7 @@ from bertie.models.model import Model
 from bertie.models.pretrained import Pretrained
 from bertie.models.recipe import Size
 from bertie.models.recipes import bert
-from bertie.text.tokenizer import load_tokenizer
+from bertie.text.tokenizers.tokenizer import load_tokenizer
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 WORDS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "good", "bad", "film", "food", "the", "was")
@@ -35,7 +35,7 @@ def base(tmp_path: Path) -> Path:
 def finetune(run_bertie: Run, base: Path, *words: object) -> subprocess.CompletedProcess[str]:
     rows = base.parent / "rows.tsv"
     files = ("--base", base, "--train", rows, "--dev", rows, "--out", base.parent / "out")
-    return run_bertie("finetune", "classify", *files, "--batch", 8, "--length", 16, *words)
+    return run_bertie("finetune", "classify", *files, "--batch", 8, "--max-length", 16, *words)
 
 
 def test_adapters_are_learned_and_kept_beside_the_merged_model(
@@ -44,7 +44,7 @@ def test_adapters_are_learned_and_kept_beside_the_merged_model(
     monkeypatch.chdir(base.parent)
     done = finetune(run_bertie, Path("base"), "--lora", 4, "--lora-on", "query,down", "--epochs", 2)
     assert done.returncode == 0, done.stderr
-    assert "the learning rate is 0.001, as usual where little learns" in done.stderr
+    assert "the learning rate is 0.001, the default for adapters or heads alone" in done.stderr
     assert re.search(r"learning [\d,]+ of [\d,]+ weights \([\d.]+%\)", done.stderr)
     adapter = base.parent / "out" / "model" / "adapter"
     config = json.loads((adapter / "adapter_config.json").read_text())
@@ -61,7 +61,7 @@ def test_an_epoch_between_unfreezings_is_told_in_steps(base: Path, run_bertie: R
     assert "every 3 steps the next layer from the top joins them" in done.stderr
     options = json.loads((base.parent / "out" / "options.json").read_text())["options"]
     assert options["learning"] == {"freeze": None, "unfreeze_every": 3, "layer_decay": 0.9}
-    assert options["adamw"]["rate"] == 5e-5
+    assert options["optimizer"]["rate"] == 5e-5
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ def test_an_epoch_between_unfreezings_is_told_in_steps(base: Path, run_bertie: R
     [
         (("--freeze", "3"), "3 layers cannot be frozen, the model has 2"),
         (("--freeze", "all", "--lora", "4"), "leaves nothing for --lora"),
-        (("--lora-alpha", "4"), "--lora-alpha says nothing without --lora"),
+        (("--lora-alpha", "4"), "--lora-alpha needs --lora"),
         (("--features", "last", "--lora", "4"), "--features freezes the whole encoder"),
     ],
 )

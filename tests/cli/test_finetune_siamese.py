@@ -14,11 +14,11 @@ from bertie.models.model import Model
 from bertie.models.pretrained import Pretrained
 from bertie.models.recipe import Size
 from bertie.models.recipes import bert
-from bertie.text.tokenizer import load_tokenizer
+from bertie.text.tokenizers.tokenizer import load_tokenizer
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 ANIMALS, THINGS = ["cat", "dog", "horse", "cow"], ["film", "book", "song", "play"]
-QUICK = ("--epochs", 12, "--batch", 8, "--lr", 3e-3, "--length", 16)
+QUICK = ("--epochs", 12, "--batch", 8, "--lr", 3e-3, "--max-length", 16)
 
 
 @pytest.fixture(scope="module")
@@ -57,7 +57,7 @@ def test_scored_pairs_from_file_to_vectors(base: Path, run_bertie: Run, tmp_path
     words = ("--base", base, "--train", rows, "--dev", rows, *QUICK, "--sizes", "16, 8", "--out", out)
     done = run_bertie("finetune", "similarity", "--siamese", *words)
     assert done.returncode == 0, done.stderr
-    assert "cosine: the cosine of two texts is to be their score; scores from 0.5 to 4.5" in done.stderr
+    assert "cosine: the cosine of two texts should equal their score; scores from 0.5 to 4.5" in done.stderr
     assert "spearman" in done.stdout
     figures = json.loads(run_bertie("evaluate", out, "--data", rows, "--json").stdout)
     assert figures["spearman"] > 0.8 and set(figures) == {"spearman", "pearson", "spearman_16", "spearman_8"}
@@ -69,7 +69,7 @@ def test_scored_pairs_from_file_to_vectors(base: Path, run_bertie: Run, tmp_path
     assert (out / "model" / "modules.json").exists() and not model.makes_raw_vectors
     (tmp_path / "texts.txt").write_text("a cat\nthe film\n")
     done = run_bertie("embed", out, tmp_path / "texts.txt", "--out", tmp_path / "v.npy", "--size", 8)
-    assert done.returncode == 0 and "never learned" not in done.stderr
+    assert done.returncode == 0 and "not trained to compare" not in done.stderr
     assert np.load(tmp_path / "v.npy").shape == (2, 8)
 
 
@@ -123,7 +123,7 @@ def test_labels_that_were_not_learned(base: Path, run_bertie: Run, tmp_path: Pat
     done = run_bertie("finetune", "similarity", "--siamese", *given, "--dev", mixed)
     assert done.returncode == 2 and "the rows have '0' and '1'" in done.stderr and not out.exists()
     done = run_bertie("finetune", "similarity", "--siamese", *given, "--dev", alike)
-    told = f"{alike}: the column 'label' is not looked at: it was not learned"
+    told = f"{alike}: the column 'label' is ignored: it was not learned"
     assert done.returncode == 0 and told in done.stderr, done.stderr
     done = run_bertie("evaluate", out, "--data", mixed)
     assert done.returncode == 2 and "would count as right answers" in done.stderr and "mrr" not in done.stdout
@@ -140,17 +140,17 @@ def test_third_texts_may_be_empty_in_tables(base: Path, run_bertie: Run, tmp_pat
     words = ("--base", base, "--train", rows, "--dev", rows, "--epochs", 1, "--batch", 4, "--out", out)
     done = run_bertie("finetune", "similarity", "--siamese", *words)
     assert done.returncode == 0 and "mrr" in done.stdout, done.stderr
-    assert "the column 'negative' is not looked at: some rows have none" in done.stderr
+    assert "the column 'negative' is ignored: some rows have no third text" in done.stderr
 
 
 def test_sizes_are_refused_before_all_rows_are_read(
     base: Path, run_bertie: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rows = write(tmp_path / "rows.jsonl", pairs())
-    monkeypatch.setattr("bertie.cli.finetune.Job.of", lambda *given: pytest.fail("rows are read"))
+    monkeypatch.setattr("bertie.jobs.finetune.PreparedTask.of", lambda *given: pytest.fail("rows are read"))
     words = ("--siamese", "--sizes", 64, "--base", base, "--train", rows, "--out", tmp_path / "run")
     done = run_bertie("finetune", "similarity", *words)
-    assert done.returncode == 2 and "32 is the most that --sizes may ask for" in done.stderr
+    assert done.returncode == 2 and "32 is the largest" in done.stderr
 
 
 def test_plain_lines_are_enough(base: Path, run_bertie: Run, tmp_path: Path) -> None:
@@ -159,19 +159,19 @@ def test_plain_lines_are_enough(base: Path, run_bertie: Run, tmp_path: Path) -> 
     words = ("--base", base, "--train", tmp_path / "texts.txt", "--epochs", 1, "--batch", 8)
     done = run_bertie("finetune", "similarity", "--siamese", *words, "--dev", dev, "--out", tmp_path / "run")
     assert done.returncode == 0, done.stderr
-    assert "simcse: a text is to be the nearest to itself" in done.stderr and "spearman" in done.stdout
+    assert "simcse: a text should be nearest to itself" in done.stderr and "spearman" in done.stdout
     done = run_bertie("evaluate", tmp_path / "run", "--data", tmp_path / "texts.txt")
-    assert done.returncode == 2 and "single texts say nothing of how good vectors are" in done.stderr
+    assert done.returncode == 2 and "single texts cannot measure how good vectors are" in done.stderr
 
 
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (("similarity", "--loss", "cosine"), "--loss says nothing without --siamese"),
-        (("classify", "--siamese"), "--siamese belongs to the task similarity alone"),
+        (("similarity", "--loss", "cosine"), "or leave out"),
+        (("classify", "--siamese"), "--siamese is an option of similarity, not of classify"),
         (("similarity", "--siamese", "--loss", "cosin"), "did you mean 'cosine'?"),
-        (("similarity", "--siamese", "--sizes", "a"), "like --sizes 256,128,64"),
-        (("similarity", "--siamese", "--sizes", "64"), "vectors have 32 numbers, not 64; 32 is the most"),
+        (("similarity", "--siamese", "--sizes", "a"), "like 256,128,64"),
+        (("similarity", "--siamese", "--sizes", "64"), "vectors have 32 numbers, not 64; 32 is the largest"),
         (("similarity", "--siamese", "--loss", "triplet"), "no row has a negative"),
     ],
 )

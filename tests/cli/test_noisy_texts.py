@@ -9,19 +9,20 @@ from pathlib import Path
 import pytest
 
 import bertie
-from bertie.cli.beginning_request import Beginning, texts_of
-from bertie.cli.noise_request import num_replaced
 from bertie.data.rows import open_rows
+from bertie.jobs.finetune_options import ModelOptions
+from bertie.jobs.initial_model import InitialModel
+from bertie.jobs.row_notes import count_corrected
 from bertie.models.model import Model
 from bertie.models.pretrained import Pretrained
 from bertie.models.recipe import Size
 from bertie.models.recipes import bert
 from bertie.tasks.classification import Pair
+from bertie.tasks.labelled import Labelled
 from bertie.tasks.spacing import Spacing
 from bertie.tasks.tagging import Tagging
 from bertie.text.confusable_words import ConfusableWords
-from bertie.text.vocabulary import wordpiece_tokenizer
-from bertie.train.task_data import Labelled
+from bertie.text.tokenizers.vocabulary import wordpiece_tokenizer
 
 Call = Callable[..., subprocess.CompletedProcess[str]]
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
@@ -37,7 +38,7 @@ PIECES = [
     *LETTERS,
     *(f"##{one}" for one in LETTERS),
 ]
-QUICK = ("--epochs", 4, "--batch", 8, "--lr", 3e-3, "--length", 24, "--precision", "float32")
+QUICK = ("--epochs", 4, "--batch", 8, "--lr", 3e-3, "--max-length", 24, "--precision", "float32")
 
 
 @pytest.fixture(scope="module")
@@ -71,7 +72,7 @@ def test_a_model_is_trained_with_noise_and_measured_under_it(
     assert [point["rate"] for point in told["noise"]] == [0.0, 0.5, 1.0]
     assert told["noise"][0]["accuracy"] == told["accuracy"] and told["noise"][2]["misspelt"] == 1.0
     done = run_bertie(*given, "--png", tmp_path / "nowhere" / "curve.png")
-    assert done.returncode == 2 and "nowhere to write to; make it first" in " ".join(done.stderr.split())
+    assert done.returncode == 2 and "nowhere to write to; create it first" in " ".join(done.stderr.split())
     done = run_bertie(*given, "--report", tmp_path / "report.html", "--png", tmp_path / "curve.png")
     assert done.returncode == 0, done.stderr
     assert "accuracy of misspelt texts" in done.stdout and "% of words" in done.stdout
@@ -83,16 +84,16 @@ def test_words_are_put_right_wherever_the_model_goes(base: Path, rows: Path, run
     (tmp_path / "words.txt").write_text("good: goood, gud\nbad: baad\n")
     (tmp_path / "test.tsv").write_text("sentence\tlabel\na gud film\tpos\na baad film\tneg\nfilm gudgud\tpos\n")
     out = tmp_path / "task"
-    given = ("--base", base, "--train", rows, "--normalise", tmp_path / "words.txt", *QUICK)
+    given = ("--base", base, "--train", rows, "--corrections", tmp_path / "words.txt", *QUICK)
     done = run_bertie("finetune", "classify", *given, "--out", out)
-    assert done.returncode == 0 and "0 words are put right" in done.stderr, done.stderr
+    assert done.returncode == 0 and "0 words are corrected" in done.stderr, done.stderr
     done = run_bertie("evaluate", out, "--data", tmp_path / "test.tsv", "--json")
-    assert done.returncode == 0 and "test.tsv: 2 words are put right" in done.stderr, done.stderr
+    assert done.returncode == 0 and "test.tsv: 2 words are corrected" in done.stderr, done.stderr
     right, wrong = (run_bertie("predict", out, text) for text in ("a good film", "a gud film"))
     assert json.loads(right.stdout) == json.loads(wrong.stdout)
-    assert "1 words are put right" in wrong.stderr and "put right" not in right.stderr
+    assert "1 words are corrected" in wrong.stderr and "corrected" not in right.stderr
     done = run_bertie("predict", out, "--input", tmp_path / "test.tsv", "--output", tmp_path / "answers.jsonl")
-    assert done.returncode == 0 and "2 words are put right" in done.stderr
+    assert done.returncode == 0 and "2 words are corrected" in done.stderr
     tokenizer = bertie.load(out).tokenizer
     assert tokenizer is not None
     assert tokenizer.encode("gud").ids.tolist() == tokenizer.encode("good").ids.tolist()
@@ -105,15 +106,20 @@ def test_a_table_that_the_model_has_is_kept_and_told(base: Path, rows: Path, run
     for folder, words, told in (
         (base, {"baad": "bad"}, []),
         (tmp_path / "base", None, []),
-        (tmp_path / "base", {"baad": "bad"}, ["the model has a table of words already: it is kept, and the new one"]),
+        (
+            tmp_path / "base",
+            {"baad": "bad"},
+            ["the model already has a table of corrections: it is kept, and the new one"],
+        ),
     ):
-        beginning = Beginning(str(folder), None, "tiny", None, None if words is None else ConfusableWords.of(words))
-        tokenizer = beginning.model(0).tokenizer
+        corrections = None if words is None else ConfusableWords.of(words)
+        initial = InitialModel(ModelOptions(base=str(folder)), None, corrections)
+        tokenizer = initial.load(0).tokenizer
         assert tokenizer is not None
-        notes = beginning.notes(tokenizer)
-        assert len(notes) == len(told) and all(note.startswith(start) for note, start in zip(notes, told, strict=True))
+        note = initial.note(tokenizer)
+        assert note is None if not told else (note or "").startswith(told[0])
     (tmp_path / "words.txt").write_text("film: good\n")
-    given = ("--base", tmp_path / "base", "--train", rows, "--normalise", tmp_path / "words.txt", *QUICK)
+    given = ("--base", tmp_path / "base", "--train", rows, "--corrections", tmp_path / "words.txt", *QUICK)
     done = run_bertie("finetune", "classify", *given, "--out", tmp_path / "task")
     assert done.returncode == 2 and "'good', a right word in it, would become 'film'" in " ".join(done.stderr.split())
     assert not (tmp_path / "task").exists()
@@ -122,15 +128,15 @@ def test_a_table_that_the_model_has_is_kept_and_told(base: Path, rows: Path, run
 def test_what_noise_did_is_told(base: Path, run_bertie: Call, tmp_path: Path) -> None:
     """Misspelt words have more pieces: rows that were short enough are cut, and ideographs of no table stay."""
     (tmp_path / "train.tsv").write_text("sentence\tlabel\n" + "a good film\tpos\n\u3402\tneg\n" * 12)
-    words = ("--base", base, "--train", tmp_path / "train.tsv", *QUICK, "--length", 8, "--noise", 1.0)
+    words = ("--base", base, "--train", tmp_path / "train.tsv", *QUICK, "--max-length", 8, "--noise", 1.0)
     done = run_bertie("finetune", "classify", *words, "--out", tmp_path / "task")
-    assert done.returncode == 0 and "cut at 8: 0 of 24 rows" in done.stderr, done.stderr
+    assert done.returncode == 0 and "no row is cut at 8" in done.stderr, done.stderr
     notes = json.loads((tmp_path / "task" / "summary.json").read_text())["notes"]
     (told,) = (note for note in notes if note.startswith("noise misspelt"))
     assert told in done.stderr
     changed, num_words, num_rows, num_cut = (int(number) for number in re.findall(r"(\d+) (?:of the|words|rows)", told))
     assert 0 < changed < num_words and 0 < num_cut < num_rows < 4 * 24
-    assert told.endswith("of the rows became longer than 8 tokens by it and were cut")
+    assert told.endswith("of the rows became longer than 8 tokens and were cut")
 
 
 def test_a_wrong_table_is_told_first(base: Path, run_bertie: Call, tmp_path: Path) -> None:
@@ -146,7 +152,7 @@ def test_a_wrong_table_is_told_first(base: Path, run_bertie: Call, tmp_path: Pat
         tmp_path / "alike.txt",
     )
     done = run_bertie("finetune", "classify", *words, "--out", tmp_path / "task")
-    assert done.returncode == 2 and "'a' is no ideograph" in done.stderr, "before rows are read"
+    assert done.returncode == 2 and "'a' is not an ideograph" in done.stderr, "before rows are read"
 
 
 def test_spaces_are_learned_from_plain_text(run_bertie: Call, tmp_path: Path) -> None:
@@ -167,14 +173,17 @@ def test_spaces_are_learned_from_plain_text(run_bertie: Call, tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (("classify",), "what to begin with is not said"),
-        (("classify", "--base", "x", "--recipe", "bert"), "two beginnings"),
-        (("classify", "--base", "x", "--vocab", "y"), "--vocab says nothing with --base"),
+        (("classify",), "say which model to start from"),
+        (("classify", "--base", "x", "--recipe", "bert"), "--base and --recipe cannot both be given"),
+        (("classify", "--base", "x", "--tokenizer", "y"), "--tokenizer needs --recipe"),
         (("classify", "--recipe", "bert"), "a new model needs a vocabulary"),
-        (("classify", "--recipe", "bort", "--vocab", "."), "did you mean 'bert'?"),
-        (("classify", "--base", "BASE", "--confusable", "x"), "--confusable says nothing without --noise"),
-        (("classify", "--base", "BASE", "--normalise", "no-such-file"), "there is no such file"),
-        (("spaces", "--recipe", "bilstm", "--normalise", "x"), "--normalise puts whole words right, and spaces reads"),
+        (("classify", "--recipe", "bort", "--tokenizer", "."), "did you mean 'bert'?"),
+        (("classify", "--base", "BASE", "--confusable", "x"), "--confusable needs --noise"),
+        (("classify", "--base", "BASE", "--corrections", "no-such-file"), "there is no such file"),
+        (
+            ("spaces", "--recipe", "bilstm", "--corrections", "x"),
+            "--corrections replace whole words, and this task reads",
+        ),
     ],
 )
 def test_what_is_wrong_is_said_in_one_sentence(
@@ -189,7 +198,7 @@ def test_what_is_wrong_is_said_in_one_sentence(
 def test_answers_cannot_be_misspelt(base: Path, run_bertie: Call, tmp_path: Path) -> None:
     row = {"question": "who?", "context": "bob sat", "answers": [{"text": "bob", "answer_start": 0}]}
     (tmp_path / "rows.jsonl").write_text(f"{json.dumps(row)}\n" * 4)
-    given = ("--base", base, "--train", tmp_path / "rows.jsonl", "--noise", 0.3, "--length", 24)
+    given = ("--base", base, "--train", tmp_path / "rows.jsonl", "--noise", 0.3, "--max-length", 24)
     done = run_bertie("finetune", "answer", *given, "--out", tmp_path / "task")
     assert done.returncode == 2 and "rows of the task answer cannot be misspelt" in done.stderr
     assert not (tmp_path / "task").exists()
@@ -198,15 +207,15 @@ def test_answers_cannot_be_misspelt(base: Path, run_bertie: Call, tmp_path: Path
 @pytest.mark.parametrize("noise", ["0,x", "0.1,1.5", ""])
 def test_rates_that_are_none_are_refused(noise: str, base: Path, rows: Path, run_bertie: Call) -> None:
     done = run_bertie("evaluate", base, "--data", rows, "--noise", noise)
-    assert done.returncode == 2 and "is no list of shares" in done.stderr
+    assert done.returncode == 2 and "is not a list of shares" in done.stderr
 
 
 def test_words_are_counted_as_they_are_read(base: Path) -> None:
     tokenizer = wordpiece_tokenizer(PIECES).correcting(ConfusableWords.of({"gud": "good", "a film": "film"}))
     values = {"text": "gud a film", "other": "gud", "label": "gud"}
-    assert num_replaced(tokenizer, Pair(), values) == 3
-    assert num_replaced(tokenizer, Tagging(), {"words": "gud a film", "tags": ["gud", "x", "y"]}) == 1
-    assert num_replaced(tokenizer, Spacing(), {"text": "gud"}) == 0, "it is read character by character"
+    assert count_corrected(tokenizer, Pair(), values) == 3
+    assert count_corrected(tokenizer, Tagging(), {"words": "gud a film", "tags": ["gud", "x", "y"]}) == 1
+    assert count_corrected(tokenizer, Spacing(), {"text": "gud"}) == 0, "it is read character by character"
     model = bertie.load(base)
     model.tokenizer = tokenizer
     assert model.encode_report(["gud film", "good", "a gud a film"]).num_replaced == 3
@@ -214,4 +223,5 @@ def test_words_are_counted_as_they_are_read(base: Path) -> None:
 
 def test_characters_are_those_of_the_rows_that_can_be_read(tmp_path: Path) -> None:
     (tmp_path / "rows.jsonl").write_text('{"text": "a b"}\n{"text": \n{"text": "c"}\n')
-    assert list(texts_of(Labelled(open_rows([tmp_path / "rows.jsonl"]), {"text": "text"}))) == ["a b", "c"]
+    rows = Labelled(open_rows([tmp_path / "rows.jsonl"]), {"text": "text"})
+    assert list(rows.sample()) == [{"text": "a b"}, {"text": "c"}]

@@ -10,18 +10,18 @@ import pytest
 
 from bertie.data.corpus import write_shards
 from bertie.data.shards import CorpusDocument
-from bertie.inspection import plan as planning
-from bertie.inspection.trial import try_run
 from bertie.models.model import Model
 from bertie.models.pretrained import Pretrained
 from bertie.models.recipe import SIZES
 from bertie.models.recipes import bert
-from bertie.text.tokenizer import load_tokenizer
-from bertie.text.vocabulary import wordpiece_tokenizer
+from bertie.text.tokenizers.tokenizer import load_tokenizer
+from bertie.text.tokenizers.vocabulary import wordpiece_tokenizer
+from bertie.train.planning import run_plan as planning
+from bertie.train.planning.trial import try_run
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 OPTIONS = (
-    *("--recipe", "bert", "--size", "mini", "--steps", "30", "--length", "32"),
+    *("--recipe", "bert", "--size", "mini", "--steps", "30", "--max-length", "32"),
     *("--batch-tokens", "128", "--eval-rows", "4", "--held-out", "10"),
 )
 
@@ -48,7 +48,7 @@ def test_a_plan_is_told_with_its_smaller_sizes(run_bertie: Run, corpus: Path, tm
     assert "parameters" in told["model"] and "tokens/s" in told["speed"] and "weights" in told["memory"]
     assert "4/256" in done.stdout and "tiny" in done.stdout and "base" not in done.stdout
     assert not (tmp_path / "run").exists()
-    sizes = [json.loads(line) for line in run_bertie(*given, "--json").stdout.splitlines()]
+    sizes = json.loads(run_bertie(*given, "--json").stdout)
     assert [one["size"] for one in sizes] == [None, "tiny"]
     assert sizes[0]["num_parameters"] > sizes[1]["num_parameters"]
     assert sizes[0]["flops_per_token"] > sizes[1]["flops_per_token"]
@@ -65,7 +65,7 @@ def test_students_and_parallel_text_are_planned(run_bertie: Run, corpus: Path, t
     ):
         done = run_bertie(*given, *wanted)
         assert done.returncode == 0, done.stderr
-        sizes = [json.loads(line) for line in done.stdout.splitlines()]
+        sizes = json.loads(done.stdout)
         assert [one["size"] for one in sizes] == [None, "tiny"]
     alone = run_bertie(*given, "--recipe", "distilbert")
     assert (alone.returncode, "--teacher" in alone.stderr) == (2, True)
@@ -85,5 +85,5 @@ def test_it_has_every_option_of_pretrain(run_bertie: Run) -> None:
         return {line.split()[0].rstrip(",") for line in lines if line.strip().startswith("--")}
 
     assert flags("pretrain") - flags("plan") == set()
-    assert run_bertie("plan", "--help").stdout.split("\n\n")[1].strip().startswith("Tell what a run would take")
+    assert run_bertie("plan", "--help").stdout.split("\n\n")[1].strip().startswith("Estimate what a run would take")
     assert {"--probe-seconds", "--smaller", "--json"} <= flags("plan")

@@ -15,7 +15,7 @@ import pytest
 import bertie
 from bertie.data.corpus import write_shards
 from bertie.data.shards import CorpusDocument
-from bertie.text.tokenizer import load_tokenizer
+from bertie.text.tokenizers.tokenizer import load_tokenizer
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 STEPS = 60
@@ -41,7 +41,7 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def words(corpus: Path, out: Path) -> list[str]:
-    given = f"--recipe bert --size tiny --steps {STEPS} --save-every 8 --seed 1 --length 32 --batch-tokens 256"
+    given = f"--recipe bert --size tiny --steps {STEPS} --save-every 8 --seed 1 --max-length 32 --batch-tokens 256"
     more = "--held-out 10 --eval-every 30 --eval-rows 8"
     return ["pretrain", *given.split(), *more.split(), "--corpus", str(corpus), "--out", str(out)]
 
@@ -93,7 +93,7 @@ def test_a_signal_saves_and_leaves_with_one_sentence(
     _, complaints = process.communicate()
     assert process.returncode == code
     done = steps_logged(out)[-1]
-    assert complaints.splitlines()[-1].startswith(f"Stopped after {done} steps, all saved in")
+    assert complaints.splitlines()[-1].startswith(f"Stopped after {done} steps; all is saved in")
     assert (out / "checkpoints" / f"step-{done:08d}").is_dir()
     process = start(corpus, out)
     _, complaints = process.communicate()
@@ -106,7 +106,7 @@ def test_the_model_opens_and_continues(run_bertie: Run, corpus: Path, undisturbe
     assert bertie.load(undisturbed).fill("w1 [MASK] w3", top=2)
     given = words(corpus, tmp_path / "on")
     at = given.index("--recipe")
-    given[at : at + 4] = ["--from", str(undisturbed)]
+    given[at : at + 4] = ["--base", str(undisturbed)]
     given[given.index("--steps") + 1] = "2"
     done = run_bertie(*given)
     assert done.returncode == 0, done.stderr
@@ -121,12 +121,12 @@ def test_what_is_refused(run_bertie: Run, corpus: Path, undisturbed: Path, tmp_p
     assert run_bertie(*given).returncode == 0, "a finished run is only told again"
     other = run_bertie(*given, "--lr", "0.1", "--seed", "2")
     assert other.returncode == 2
-    assert "options.seed: 1 before, 2 now; options.adamw.rate: 0.0005 before, 0.1 now" in other.stderr
+    assert "options.seed: 1 before, 2 now; options.optimizer.rate: 0.0005 before, 0.1 now" in other.stderr
     new = words(corpus, tmp_path / "run")
     nearest = run_bertie(*new, "--schedule", "lineal")
     assert (nearest.returncode, "did you mean 'linear'" in nearest.stderr) == (2, True)
-    both = run_bertie(*new, "--from", undisturbed)
-    assert (both.returncode, "--recipe and --from cannot both be given" in both.stderr) == (2, True)
+    both = run_bertie(*new, "--base", undisturbed)
+    assert (both.returncode, "--recipe and --base cannot both be given" in both.stderr) == (2, True)
     late = run_bertie(*new, "--warmup", 61)
     assert (late.returncode, "does not fit into 60 steps" in late.stderr) == (2, True)
     assert not (tmp_path / "run").exists()
@@ -144,4 +144,4 @@ def test_a_tokenizer_of_another_digest_is_refused(
 def test_help_names_an_example(run_bertie: Run) -> None:
     done = run_bertie("pretrain", "--help")
     assert done.returncode == 0
-    assert "Example:\n    bertie pretrain --recipe bert" in done.stdout
+    assert "Example:\n  bertie pretrain --recipe bert" in done.stdout

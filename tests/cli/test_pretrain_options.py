@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import bertie
-from bertie.text.tokenizer import load_tokenizer
+from bertie.text.tokenizers.tokenizer import load_tokenizer
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 WORDS = ["amber", "birch", "cedar", "delta", "ember", "fjord", "grove", "haven", "inlet", "jetty", "knoll", "larch"]
@@ -55,7 +55,7 @@ def build(text: Path, vocabulary: Path, out: Path) -> Path:
 
 
 SMALL = [
-    *("--size", "tiny", "--length", "32", "--batch-tokens", "256"),
+    *("--size", "tiny", "--max-length", "32", "--batch-tokens", "256"),
     *("--held-out", "10", "--eval-rows", "8", "--save-every", "50"),
 ]
 
@@ -111,18 +111,18 @@ def test_budgets(train: Callable[..., tuple[Path, str]]) -> None:
 @pytest.mark.parametrize(
     ("given", "complaint"),
     [
-        ((), "how long to train is not said; give --steps, --tokens or --time"),
+        ((), "say how long to train; give --steps, --tokens or --time"),
         (("--steps", 3, "--tokens", "1k"), "--steps and --tokens cannot both be given"),
-        (("--tokens", "lots"), "--tokens 'lots' is no count"),
-        (("--time", 90), "--time '90' is no time; write it like 90m"),
-        (("--time", "1m", "--warmup", 50), "--warmup 50 is in steps, the run is not"),
-        (("--steps", 3, "--mask", "spam"), "there is no mask 'spam'; did you mean 'span'?"),
-        (("--steps", 3, "--sentences", "nps"), "there is no sentences 'nps'; did you mean 'nsp'?"),
-        (("--steps", 3, "--mask-rate", 1.5), "rate: input should be less than 1"),
-        (("--steps", 3, "--curriculum", "16:1"), "--length and --curriculum cannot both be given"),
-        (("--steps", 3, "--ramp-from", 500), "a ramp from 500 tokens does not climb to 256"),
+        (("--tokens", "lots"), "--tokens: 'lots' is not a count"),
+        (("--time", 90), "--time: '90' is not a time; write it like 90m"),
+        (("--time", "1m", "--warmup", 50), "--warmup 50 is in steps, but the run is not"),
+        (("--steps", 3, "--mask", "spam"), "there is no --mask 'spam'; did you mean 'span'?"),
+        (("--steps", 3, "--sentences", "nps"), "there is no --sentences 'nps'; did you mean 'nsp'?"),
+        (("--steps", 3, "--mask-rate", 1.5), "--mask-rate: input should be less than 1"),
+        (("--steps", 3, "--curriculum", "16:1"), "--max-length and --curriculum cannot both be given"),
+        (("--steps", 3, "--ramp-from", 500), "a ramp from 500 tokens does not rise to 256"),
         (("--steps", 3, "--ramp-from", 40), "a budget of 40 tokens is too small for rows of up to 32"),
-        (("--stepz", 3), "No such option: --stepz (Possible options: "),
+        (("--stepz", 3), "No such option '--stepz'. (Did you mean one of: "),
     ],
 )
 def test_what_is_refused(refused: Callable[..., str], given: tuple[object, ...], complaint: str) -> None:
@@ -143,11 +143,12 @@ def test_a_run_can_be_repeated_from_its_own_file(train: Callable[..., tuple[Path
         0.3,
     )
     more = ("--sentences", "sop", "--static-masks", 2, "--schedule", "cosine", "--warmup", 2)
-    small = [word for word in SMALL if word not in ("--length", "32")]
+    small = [word for word in SMALL if word not in ("--max-length", "32")]
     out, _ = train("--recipe", "bert", *small, "--steps", 6, "--seed", 3, "--lr", 1e-5, *course, *more, name="first")
     config = tomllib.loads((out / "config.toml").read_text())
-    assert (config["lr"], config["batch-tokens"], config["curriculum"]) == (1e-5, 256, "16:0.5,32:0.5")
-    assert config["eval-every"] == 50 and config["warmup"] == pytest.approx(2 / 6)
+    training = config["training"]
+    assert (training["lr"], training["batch_tokens"], training["curriculum"]) == (1e-5, 256, "16:0.5,32:0.5")
+    assert config["output"]["eval_every"] == 50 and training["warmup"] == pytest.approx(2 / 6)
     again, _ = train("--config", out / "config.toml", name="again")
     assert options_of(again) == options_of(out)
     assert weights(again) == weights(out)
@@ -166,7 +167,7 @@ def test_a_file_may_hold_all(run_bertie: Run, corpus: Path, tmp_path: Path) -> N
     assert run_bertie("pretrain", "--config", file).returncode == 0
     file.write_text("step = 2\n")
     done = run_bertie("pretrain", "--config", file)
-    assert (done.returncode, "c.toml: there is no option 'step'; did you mean 'steps'?" in done.stderr) == (2, True)
+    assert (done.returncode, "c.toml: there is no option `step`; did you mean --steps?" in done.stderr) == (2, True)
 
 
 def test_objectives_by_name(train: Callable[..., tuple[Path, str]]) -> None:
@@ -182,7 +183,7 @@ def test_a_frozen_corpus_is_trained_on(
     run_bertie: Run, train: Callable[..., tuple[Path, str]], refused: Callable[..., str], corpus: Path, tmp_path: Path
 ) -> None:
     frozen = tmp_path / "frozen"
-    given = ("--recipe", "bert", "--length", 24, "--mask", "span", "--held-out", 10, "--duplicate-factor", 2)
+    given = ("--recipe", "bert", "--max-length", 24, "--mask", "span", "--held-out", 10, "--duplicate-factor", 2)
     assert run_bertie("corpus", "freeze", corpus, *given, "--out", frozen).returncode == 0
     wishes = (
         "--recipe",
@@ -201,11 +202,11 @@ def test_a_frozen_corpus_is_trained_on(
     out, said = train(*wishes, on=frozen)
     assert options_of(out)["options"]["length"] == 24, "the length is the frozen one"
     assert "by frequency" in said
-    plain, _ = train(*wishes, "--length", 24, "--held-out", 10, name="plain")
+    plain, _ = train(*wishes, "--max-length", 24, "--held-out", 10, name="plain")
     held = [logged(folder, "evaluation")[0] for folder in (out, plain)]
     assert held[0]["masked_lm_accuracy"] == pytest.approx(held[1]["masked_lm_accuracy"], abs=0.2)
     assert len({record["unigram_loss"] for record in held}) == 2, "one counts what is masked, the other all"
-    told = refused(*wishes, "--mask", "token", "--mask-rate", 0.2, "--length", 32, on=frozen)
+    told = refused(*wishes, "--mask", "token", "--mask-rate", 0.2, "--max-length", 32, on=frozen)
     assert "masked-lm.choose.kind: 'spans' frozen, 'tokens' here" in told
     assert "masked-lm.rate: 0.15 frozen, 0.2 here" in told and "length: 24 frozen, 32 here" in told
     told = refused(*wishes, "--sentences", "none", on=frozen)
@@ -224,19 +225,19 @@ def test_a_model_is_continued_after_its_vocabulary_was_extended(
     first, _ = train("--recipe", "bert", *SMALL, "--steps", 3, name="first")
     (tmp_path / "words.txt").write_text("amberquartz\nbirchquartz\n")
     longer = tmp_path / "longer"
-    done = run_bertie("vocab", "extend", first, tmp_path / "words.txt", "--from", "list", "--out", longer)
+    done = run_bertie("vocab", "extend", first, "--words", tmp_path / "words.txt", "--out", longer)
     assert done.returncode == 0, done.stderr
     small = [word for word in SMALL if word not in ("--size", "tiny")]
-    told = refused("--from", longer, *small, "--steps", 3)
+    told = refused("--base", longer, *small, "--steps", 3)
     assert "is not the corpus's" in told and "build the corpus with the model's own tokenizer" in told
     anew = build(text, longer, tmp_path / "anew")
-    out, _ = train("--from", longer, *small, "--steps", 3, "--sentences", "none", on=anew, name="on")
+    out, _ = train("--base", longer, *small, "--steps", 3, "--sentences", "none", on=anew, name="on")
     tokenizer = load_tokenizer(out / "model")
     assert tokenizer is not None and tokenizer.id_of("amberquartz") is not None
     assert bertie.load(out).recipe.vocab_size == tokenizer.size > bertie.load(first).recipe.vocab_size
     assert options_of(out)["from"] == bertie.load(longer).digest
-    assert tomllib.loads((out / "config.toml").read_text())["from"] == str(longer)
-    told = refused("--from", longer, *small, "--steps", 3, "--length", 600, "--batch-tokens", 2000, on=anew)
+    assert tomllib.loads((out / "config.toml").read_text())["model"]["base"] == str(longer)
+    told = refused("--base", longer, *small, "--steps", 3, "--max-length", 600, "--batch-tokens", 2000, on=anew)
     assert "rows of 600 tokens are longer than the model takes" in told
 
 
@@ -263,7 +264,7 @@ def test_figures_for_tensorboard_and_the_precision_told(
     assert "computing in bfloat16: as asked" in done.stderr
     assert list((tmp_path / "a/tensorboard").glob("events.*"))
     assert json.loads((tmp_path / "a/options.json").read_text())["options"]["precision"] == "bfloat16"
-    monkeypatch.setattr("bertie.cli.pretrain_request.find_spec", lambda name: None)
+    monkeypatch.setattr("bertie.jobs.pretrain.find_spec", lambda name: None)
     refused = run_bertie(*given, "--out", str(tmp_path / "b"), "--tensorboard")
     assert refused.returncode == 2
     assert "TensorBoard is not installed" in refused.stderr
@@ -279,7 +280,7 @@ def test_a_run_that_warms_up_to_its_end_is_repeated_by_its_own_file(
     assert weights(first) == weights(again)
     assert "finished before" not in told
     _, told = train("--config", first / "config.toml", name="again")
-    assert "finished before; nothing is trained" in told
+    assert "finished before; nothing was trained" in told
     done = run_bertie("pretrain", "--corpus", corpus, "--out", again, "--config", first / "config.toml", "--seed", 1)
-    assert done.returncode == 2 and "begun with other options" in done.stderr
+    assert done.returncode == 2 and "started with other options" in done.stderr
     assert "finished before" not in done.stderr

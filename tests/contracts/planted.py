@@ -1,6 +1,6 @@
 """Planted structure and a tiny training loop: a rule enters, a model that learned it leaves, measured on unseen rows.
 
-The loop is the contract in a line: samples (numpy) -> `Objective.corrupt` -> `collate` -> `Model.loss` -> optimiser.
+The loop is the contract in a line: samples (numpy) -> `Objective.corrupt` -> `collate` -> `Model.loss` -> optimizer.
 """
 
 from collections.abc import Callable, Sequence
@@ -10,10 +10,9 @@ import numpy as np
 import pytest
 import torch
 
-import bertie
 from bertie.batch import Batch, Sample, collate
 from bertie.models.model import Model
-from bertie.models.pretrained import Pretrained
+from bertie.models.pretrained import Pretrained, load
 from bertie.models.recipe import Recipe
 from bertie.nn.attention import AttentionSpec
 from bertie.nn.embeddings import EmbeddingsSpec, TableSpec
@@ -81,10 +80,10 @@ def measure(model: Model, rule: Rule, num_rows: int = 200) -> dict[str, float]:
 def save_and_load(model: Model, folder: Path, recipe_type: type[Recipe], batch: Batch) -> Model:
     """The loaded model, shown to be the saved one: recipe, every weight's bits, ties, and the loss on a batch."""
     assert recipe_type.from_json(model.recipe.to_json()) == model.recipe
-    with pytest.warns(UserWarning, match="transformers (has no such model|knows this model without its)"):
+    with pytest.warns(UserWarning, match="transformers (has no such model|opens this model without its)"):
         told = Pretrained(model).save(folder)
     assert len(told) == 1
-    pretrained = bertie.load(folder, recipe_type=recipe_type)
+    pretrained = load(folder, recipe_type=recipe_type)
     loaded = pretrained.model
     assert pretrained.report.clean
     assert type(loaded.recipe) is recipe_type

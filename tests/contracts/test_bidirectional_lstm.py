@@ -4,7 +4,6 @@ One half of the width reads forward and foretells the next token, the other read
 one; the halves never meet below the head. ELMo, section 3.1.
 """
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
@@ -19,12 +18,12 @@ from bertie.batch import Batch, Places, Ragged, Sample
 from bertie.data.shapes import Segments
 from bertie.models.model import Model
 from bertie.models.recipe import Recipe
-from bertie.nn.attention import Memory
 from bertie.nn.embeddings import EmbeddingsSpec, TableSpec
 from bertie.nn.encoder import EncoderSpec
 from bertie.nn.heads import Classifier
-from bertie.nn.initial import initialised
+from bertie.nn.initial import initialized
 from bertie.nn.layout import Layout
+from bertie.nn.memory import LayerMemory
 from bertie.nn.stack import BlockSpec, StackSpec
 from bertie.objectives.objective import Objective, Vocabulary
 from bertie.objectives.report import Figure, LossReport
@@ -33,14 +32,6 @@ from bertie.spec import Spec
 NUM_WORDS = 16
 LENGTHS = (6, 10)
 RULE = repeats(NUM_WORDS, period=2, lengths=LENGTHS)
-
-
-@dataclass(frozen=True)
-class LSTMState:
-    """Where the forward reading stopped in each row."""
-
-    hidden: Tensor  # [1, B, H/2]
-    cell: Tensor
 
 
 class BothWays(nn.Module):
@@ -52,23 +43,23 @@ class BothWays(nn.Module):
         self.backward_lstm = nn.LSTM(width // 2, width // 2, batch_first=True)
 
     def forward(
-        self, query_states: Tensor, key_states: Tensor, layout: Layout, memory: Memory | None = None
-    ) -> tuple[Tensor, Memory | None]:
+        self, query_states: Tensor, key_states: Tensor, layout: Layout, memory: LayerMemory | None = None
+    ) -> tuple[Tensor, LayerMemory | None]:
         assert query_states is key_states
         rows = layout.query.rows
         ahead, back = key_states.chunk(2, -1)
-        assert memory is None or isinstance(memory, LSTMState)
         read_ahead, kept = _read(self.forward_lstm, rows.with_values(ahead), memory)
         turned = rows.starts[rows.row_ids] + rows.lengths[rows.row_ids] - 1 - rows.positions  # its own inverse
         read_back, _ = _read(self.backward_lstm, rows.with_values(back[turned]), None)
         return torch.cat([read_ahead, read_back[turned]], -1), kept
 
 
-def _read(lstm: nn.LSTM, rows: Ragged, memory: LSTMState | None) -> tuple[Tensor, LSTMState]:
+def _read(lstm: nn.LSTM, rows: Ragged, memory: LayerMemory | None) -> tuple[Tensor, LayerMemory]:
     packed = pack_padded_sequence(rows.pad(), rows.lengths, batch_first=True, enforce_sorted=False)
-    output, (hidden, cell) = lstm(packed, None if memory is None else (memory.hidden, memory.cell))
+    begun = None if memory is None else tuple(memory[name][None] for name in ("hidden", "cell"))  # type: ignore[index]
+    output, (hidden, cell) = lstm(packed, begun)
     rectangle, _ = pad_packed_sequence(output, batch_first=True)
-    return rows.unpad(rectangle).values, LSTMState(hidden.detach(), cell.detach())
+    return rows.unpad(rectangle).values, {"hidden": hidden.detach()[0], "cell": cell.detach()[0]}
 
 
 class BothWaysSpec(Spec):
@@ -116,7 +107,7 @@ class TwoDirectionLM(Objective):
         }
 
     def build(self, encoder: EncoderSpec, vocabulary: Vocabulary) -> Classifier:
-        return initialised(Classifier(encoder.width // 2, vocabulary.size), encoder.initial_std)
+        return initialized(Classifier(encoder.width // 2, vocabulary.size), encoder.initial_std)
 
     def loss(self, owned: nn.Module, encoder: nn.Module, batch: Batch) -> LossReport:
         halves = encoder(batch).states.values.chunk(2, -1)
@@ -144,7 +135,7 @@ class BothWaysEncoderSpec(EncoderSpec):
 
 class BothWaysRecipe(Recipe):
     encoder: BothWaysEncoderSpec
-    objectives: tuple[TwoDirectionLM, ...]  # type: ignore[assignment]
+    objectives: tuple[TwoDirectionLM, ...]
 
 
 def new_model(depth: int = 2) -> Model:

@@ -21,7 +21,7 @@ from bertie.models.model import Model
 from bertie.models.recipe import Recipe
 from bertie.nn.encoder import Encoder, EncoderSpec
 from bertie.nn.heads import Classifier, VocabularyHead, VocabularyHeadSpec
-from bertie.nn.initial import initialised
+from bertie.nn.initial import initialized
 from bertie.nn.stack import StackSpec
 from bertie.nn.visibility import Window
 from bertie.objectives.objective import Objective, Vocabulary
@@ -58,7 +58,7 @@ class ReplacedTokens(Objective):
     def build(self, encoder: EncoderSpec, vocabulary: Vocabulary) -> Detector:
         generator = encoder.replace(stack=self.generator).build()
         generator_head = VocabularyHeadSpec().build(encoder, vocabulary.size)
-        head = initialised(Classifier(encoder.width, 1), encoder.initial_std)
+        head = initialized(Classifier(encoder.width, 1), encoder.initial_std)
         return Detector(generator, generator_head, head)
 
     def ties(self, encoder: EncoderSpec) -> Mapping[str, str]:
@@ -90,7 +90,7 @@ def drawn(logits: Tensor, dice: Tensor) -> Tensor:
 
 
 class DetectorRecipe(Recipe):
-    objectives: tuple[ReplacedTokens, ...]  # type: ignore[assignment]
+    objectives: tuple[ReplacedTokens, ...]
 
 
 def new_model() -> Model:

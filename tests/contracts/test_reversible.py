@@ -24,11 +24,13 @@ from torch import Tensor, nn
 from bertie.batch import Batch
 from bertie.models.model import Model
 from bertie.models.recipe import Recipe
-from bertie.nn.attention import AttentionSpec, Memory
+from bertie.nn.attention import AttentionSpec
 from bertie.nn.encoder import EncoderSpec
 from bertie.nn.feed_forward import DenseSpec
 from bertie.nn.layout import Layout, Side
-from bertie.nn.stack import Context, Stacked
+from bertie.nn.memory import Memory
+from bertie.nn.stack import Context, Layer, LayerStack, Stacked
+from bertie.nn.visibility import Full
 from bertie.objectives.masked_lm import MaskedLM
 from bertie.spec import Spec
 
@@ -92,7 +94,7 @@ class Recomputed(torch.autograd.Function):
         return torch.cat(gradients, -1), None, None, *(of_parameters[each] for each in ctx.parameters)
 
 
-class ReversibleStack(nn.Module):
+class ReversibleStack(LayerStack):
     """Stands where the encoder expects a stack."""
 
     def __init__(self, blocks: Sequence[ReversibleBlock], final_norm: nn.Module, recompute: bool):
@@ -101,11 +103,14 @@ class ReversibleStack(nn.Module):
         self.final_norm = final_norm
         self.recompute = recompute
 
+    def layers(self) -> list[tuple[Layer, ...]]:
+        return [(Layer(block, Full()),) for block in self.blocks]
+
     def forward(
         self,
         states: Tensor,
         layout: Layout,
-        memory: Sequence[Memory | None] | None = None,
+        memory: Memory | None = None,
         context: Context | None = None,
         keep_layers: bool = False,
         wanted: Tensor | None = None,
@@ -119,7 +124,7 @@ class ReversibleStack(nn.Module):
             for block in self.blocks:
                 halves = block(*halves, layout)
             states = torch.cat(halves, -1)
-        return Stacked(self.final_norm(states), (), (None,) * len(self.blocks))
+        return Stacked(self.final_norm(states), (), None)
 
 
 class ReversibleStackSpec(Spec):

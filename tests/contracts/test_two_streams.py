@@ -89,7 +89,7 @@ class PermutationLM(Objective):
 
 
 class PermutationRecipe(Recipe):
-    objectives: tuple[PermutationLM, ...]  # type: ignore[assignment]
+    objectives: tuple[PermutationLM, ...]
 
 
 def new_model(depth: int = 2, share: float = 0.25) -> Model:

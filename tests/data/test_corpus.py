@@ -8,7 +8,7 @@ from bertie.data.corpus import Corpus, write_shards
 from bertie.data.manifest import TokenizerEntry
 from bertie.data.shards import CorpusDocument
 from bertie.errors import FolderError
-from bertie.text.tokenizer import load_tokenizer
+from bertie.text.tokenizers.tokenizer import load_tokenizer
 
 TOKENIZER = TokenizerEntry(digest="made elsewhere", kind="words", size=1000)
 

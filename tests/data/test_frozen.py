@@ -11,8 +11,8 @@ import pytest
 from bertie.batch import Places, Sample
 from bertie.data import frozen
 from bertie.data.batching import Batches, TokenBudget
+from bertie.data.epoch_plan import EpochPlan
 from bertie.data.frozen import Frozen, write_frozen
-from bertie.data.plan import EpochPlan
 from bertie.errors import FolderError, InputError
 
 
@@ -91,7 +91,7 @@ def test_mistakes_are_told(tmp_path: Path) -> None:
     with pytest.raises(FolderError, match=r"no such file.*bertie corpus freeze"):
         Frozen(tmp_path / "f.arrow")
     (tmp_path / "f.arrow").write_text("words")
-    with pytest.raises(FolderError, match="no file of frozen samples"):
+    with pytest.raises(FolderError, match="not a file of frozen samples"):
         Frozen(tmp_path / "f.arrow")
     write_frozen(tmp_path / "f.arrow", draw(5), 1000, {})
     content = (tmp_path / "f.arrow").read_bytes()

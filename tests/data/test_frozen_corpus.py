@@ -19,8 +19,8 @@ from bertie.data.frozen_corpus import (
     write_frozen_corpus,
 )
 from bertie.errors import FolderError
-from bertie.text.tokenizer import Tokenizer, load_tokenizer
-from bertie.text.vocabulary import wordpiece_tokenizer
+from bertie.text.tokenizers.tokenizer import Tokenizer, load_tokenizer
+from bertie.text.tokenizers.vocabulary import wordpiece_tokenizer
 
 TOKENIZER = wordpiece_tokenizer(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "cat", "dog"])
 
@@ -75,7 +75,7 @@ def test_changed_bytes_are_found(tmp_path: Path) -> None:
     (tmp_path / SAMPLES).write_bytes(content)
     vocabulary = next((tmp_path / "tokenizer").iterdir())
     vocabulary.unlink()
-    with pytest.raises(FolderError, match=r"2 broken: samples\.arrow its bytes were changed.*--overwrite") as refusal:
+    with pytest.raises(FolderError, match=r"2 broken: samples\.arrow its bytes were changed.*`overwrite`") as refusal:
         verify_frozen(tmp_path)
     assert f"tokenizer/{vocabulary.name} cannot be read" in str(refusal.value)
     (tmp_path / CHECKSUMS).unlink()
@@ -95,7 +95,7 @@ def test_a_full_disk_is_one_sentence_and_the_next_command_finishes(
 
     with monkeypatch.context() as patch:
         patch.setattr(os, "fsync", full)
-        with pytest.raises(FolderError, match="the disk is full; free some space and run the same command"):
+        with pytest.raises(FolderError, match="the disk is full; free some space, then run it again"):
             write(folder, seed=1)
     assert not is_frozen(folder) and is_writable(folder)
     (folder / f"{SAMPLES}.7.part").write_text("what a kill left")

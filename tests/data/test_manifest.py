@@ -5,7 +5,8 @@ import pytest
 
 from bertie.data.build.journal import Journal
 from bertie.data.frozen_corpus import SAMPLES
-from bertie.data.manifest import Manifest, TokenizerEntry, added, write_whole
+from bertie.data.manifest import Manifest, TokenizerEntry, added
+from bertie.disk import write_file
 from bertie.errors import FolderError
 
 TOKENIZER = TokenizerEntry(digest="abc", kind="wordpiece", size=100, unk=1)
@@ -20,7 +21,7 @@ def test_it_comes_back_as_it_was(tmp_path: Path) -> None:
 def test_what_is_wrong_is_said(tmp_path: Path) -> None:
     with pytest.raises(FolderError, match="no such folder"):
         Manifest.read(tmp_path / "absent")
-    with pytest.raises(FolderError, match="this is no corpus"):
+    with pytest.raises(FolderError, match="this is not a corpus"):
         Manifest.read(tmp_path)
     (tmp_path / "manifest.json").write_text("{")
     with pytest.raises(FolderError, match="cannot be read"):
@@ -45,10 +46,10 @@ def test_a_folder_without_a_manifest_is_called_what_it_is(tmp_path: Path) -> Non
 
 
 def test_a_failed_write_leaves_the_file_before_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    write_whole(tmp_path / "a", b"first")
+    write_file(tmp_path / "a", b"first")
     monkeypatch.setattr("os.fsync", lambda handle: (_ for _ in ()).throw(OSError(28, "No space left on device")))
     with pytest.raises(OSError):
-        write_whole(tmp_path / "a", b"second")
+        write_file(tmp_path / "a", b"second")
     assert [path.name for path in tmp_path.iterdir()] == ["a"] and (tmp_path / "a").read_bytes() == b"first"
 
 

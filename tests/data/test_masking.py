@@ -10,8 +10,8 @@ from pydantic import TypeAdapter
 
 from bertie.batch import Places
 from bertie.data.batching import Batches, Rows
+from bertie.data.epoch_plan import EpochPlan
 from bertie.data.masking import Chooser, EachToken, NGrams, Replacement, Spans, WholeWords, word_bounds
-from bertie.data.plan import EpochPlan
 from bertie.data.samples.frame import Frame
 from bertie.data.samples.segments import SegmentSamples
 from bertie.data.shapes import Segments

@@ -15,8 +15,8 @@ from bertie.data.samples.frame import Frame
 from bertie.data.shapes import Parallel
 from bertie.data.shards import CorpusDocument
 from bertie.errors import InputError
-from bertie.text.documents import DocumentOptions
-from bertie.text.tokenizer import load_tokenizer
+from bertie.text.reading.documents import DocumentOptions
+from bertie.text.tokenizers.tokenizer import load_tokenizer
 
 TOKENIZER = TokenizerEntry(digest="made elsewhere", kind="words", size=1000)
 PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "hi", "bye", "ni", "hao", "zai", "jian"]
@@ -97,4 +97,4 @@ def test_a_side_without_some_of_its_documents_is_refused(
     for pair in ((whole, short), (short, whole)):
         with pytest.raises(InputError, match=message) as refused:
             ParallelCorpus(*pair)
-        assert "--no-duplicates" in str(refused.value.hint)
+        assert "`keep_duplicates`" in str(refused.value.hint)

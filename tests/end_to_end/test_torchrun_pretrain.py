@@ -14,7 +14,7 @@ import pytest
 
 from bertie.data.corpus import write_shards
 from bertie.data.shards import CorpusDocument
-from bertie.text.vocabulary import wordpiece_tokenizer
+from bertie.text.tokenizers.vocabulary import wordpiece_tokenizer
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 NUM_STEPS = 20
@@ -43,7 +43,7 @@ def corpus(tmp_path: Path) -> Path:
 def words(corpus: Path, out: Path) -> list[str]:
     """A recipe without dropout, whose two losses are divided by different counts: masked tokens, and rows."""
     given = f"--recipe albert --size tiny --steps {NUM_STEPS} --lr 2e-3 --seed 1 --precision float32"
-    more = "--length 32 --batch-tokens 256 --micro-tokens 100 --held-out 10 --eval-rows 8 --save-every 10"
+    more = "--max-length 32 --batch-tokens 256 --micro-tokens 100 --held-out 10 --eval-rows 8 --save-every 10"
     return ["pretrain", *given.split(), *more.split(), "--corpus", str(corpus), "--out", str(out)]
 
 

@@ -16,16 +16,16 @@ from bertie.data.corpus import Corpus
 from bertie.data.masking import Replacement
 from bertie.data.samples.frame import Frame
 from bertie.data.samples.parallel import ParallelSamples
-from bertie.data.samples.source import generator
+from bertie.data.samples.sources import generator
 from bertie.data.shapes import Parallel
 from bertie.models.pretrained import Pretrained
 from bertie.objectives.masked_lm import MaskedLM
-from bertie.train.held_out import CorpusPart, hold_out
 from bertie.train.instances import vocabulary_of
+from bertie.train.pretraining.held_out import CorpusPart, hold_out
 
 HELD_OUT = 20  # one pair in so many
 # Line i of the one side is the translation of line i of the other: each line is a document, and none may be dropped.
-ALIGNED = ("--document", "line", "--no-duplicates", "--no-near-duplicates", "--paragraphs", "off")
+ALIGNED = ("--document", "line", "--keep-duplicates", "--keep-near-duplicates", "--paragraphs", "off")
 ALWAYS_HIDDEN = Replacement(mask_share=1, random_share=0)
 
 
@@ -48,7 +48,7 @@ def test_masked_english_is_told_better_beside_its_chinese(
         source = side.with_suffix(".txt")
         bertie_does("corpus", "build", source, "--tokenizer", vocabulary, "--out", side, "--workers", 1, *ALIGNED)
         assert Corpus.open(side).num_documents == len(lines)
-    how = f"--recipe xlm --size tiny --steps 1500 --length 64 --batch-tokens 2048 --lr 2e-3 --held-out {HELD_OUT}"
+    how = f"--recipe xlm --size tiny --steps 1500 --max-length 64 --batch-tokens 2048 --lr 2e-3 --held-out {HELD_OUT}"
     bertie_does("pretrain", "--corpus", english, "--translations", chinese, *how.split(), "--out", run)
 
     losses = losses_beside(bertie.load(run), Corpus.open(english), Corpus.open(chinese))

@@ -25,7 +25,7 @@ def test_every_choice_of_layers_is_a_row_beside_fine_tuning(data: Path) -> None:
     under_lstm = [said(command, "--features") for command in frozen if said(command, "--top") == "lstm"]
     assert under_lstm == list(LAYER_CHOICES)
     assert (said(frozen[-1], "--features"), said(frozen[-1], "--top")) == ("last", "linear")
-    for flag in ("--base", "--train", "--dev", "--batch", "--length", "--seed"):
+    for flag in ("--base", "--train", "--dev", "--batch", "--max-length", "--seed"):
         assert len({said(command, flag) for command in (tuned, *frozen)}) == 1
     assert len({cell.digest for cell in found}) == len(found)
 

@@ -16,7 +16,7 @@ from bertie.models.model import Model
 from bertie.models.pretrained import Pretrained
 from bertie.models.recipe import SIZES
 from bertie.models.recipes import bert
-from bertie.text.tokenizer import load_tokenizer
+from bertie.text.tokenizers.tokenizer import load_tokenizer
 
 Rows = list[dict[str, Any]]
 
@@ -97,6 +97,6 @@ def test_it_trains_and_answers(task: str, folder: Path, tmp_path: Path) -> None:
     for part in ("train", "test"):
         write_rows(tmp_path / f"{part}.jsonl", made_rows(task))
     out = tmp_path / "answers.jsonl"
-    given = ["--rows", str(tmp_path), "--base", str(folder), "--epochs", "1", "--batch", "8", "--length", "256"]
+    given = ["--rows", str(tmp_path), "--base", str(folder), "--epochs", "1", "--batch", "8", "--max-length", "256"]
     finetune_trainer.main([task, *given, "--out", str(out)])
     assert len([json.loads(line) for line in out.read_text().splitlines()]) == 16

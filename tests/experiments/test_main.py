@@ -5,11 +5,12 @@ from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 
+import click
 import pytest
 from experiments.cell import Cell, bertie, in_order
 from experiments.experiment import Column, Experiment, Setting
 
-from bertie.cli.app import VERBS, LazyCommand
+from bertie.cli.app import VERBS, load
 from experiments import __main__ as command
 
 Make = Callable[..., Cell]
@@ -35,10 +36,12 @@ def test_every_flag_of_an_experiment_is_one_of_its_verb(name: str, data: Path) -
     cells = in_order(command.EXPERIMENTS[name].cells(Setting(data / "data")))
     lines = {line for cell in cells for line in cell.commands if line[:3] == OWN and line[3] in TRAINED}
     assert lines
-    for verb in {line[3] for line in lines}:
-        known = {option for parameter in LazyCommand(verb, VERBS[verb]).load().params for option in parameter.opts}
-        for line in (line for line in lines if line[3] == verb):
-            assert {word for word in line if word.startswith("--")} <= known
+    for line in lines:
+        found = load(line[3], VERBS[line[3]])
+        if isinstance(found, click.Group):
+            found = found.get_command(click.Context(found), line[4])  # type: ignore[assignment]
+        known = {option for parameter in found.params for option in (*parameter.opts, *parameter.secondary_opts)}
+        assert {word for word in line if word.startswith("--")} <= known
 
 
 def test_an_experiment_is_run_and_told(

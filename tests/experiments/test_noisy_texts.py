@@ -25,7 +25,7 @@ def setting(data: Path) -> Setting:
     ("study", "share", "begun"),
     [
         (noise.STUDIES[0], "0.3", ["--base", "{base}"]),
-        (noise.STUDIES[1], "0.5", ["--vocab", "{base}/vocabulary"]),
+        (noise.STUDIES[1], "0.5", ["--tokenizer", "{base}/vocabulary"]),
         (noise.STUDIES[2], "0.3", ["--base", "{base}/run"]),
         (noise.STUDIES[3], "0.5", ["--base", "{base}"]),
     ],

@@ -31,7 +31,7 @@ def test_both_sides_are_told_the_same(setting: Setting) -> None:
         (PEER, "SimCSE"),
     ]
     for ours, theirs in (found[:2], found[2:]):
-        for flag in ("--base", "--epochs", "--batch", "--lr", "--length", "--seed"):
+        for flag in ("--base", "--epochs", "--batch", "--lr", "--max-length", "--seed"):
             assert said(ours.commands[0], flag) == said(theirs.commands[0], flag)
         assert ours.needs == theirs.needs
         assert "--dev" not in ours.commands[0], "nothing is chosen on held-out rows"
@@ -41,7 +41,7 @@ def test_our_own_model_is_used_as_it_is(setting: Setting) -> None:
     every = cells(setting)
     assert against_trainer.cells(setting)[0].digest in {cell.digest for cell in in_order(every)}
     (white,) = [cell for cell in every if cell.name == WHITENED]
-    assert white.commands[0][3] == "whiten" and said(white.commands[0], "--data") == "{rows}/train.jsonl"
+    assert white.commands[0][3] == "whiten" and white.commands[0][5] == "{rows}/train.jsonl"
     assert [cell.part for cell in every if cell.name == BEFORE] == ["STS-B", "SimCSE"]
 
 

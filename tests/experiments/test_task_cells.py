@@ -29,7 +29,7 @@ def said(command: tuple[str, ...], flag: str) -> str:
 def test_both_sides_are_told_the_same(setting: Setting) -> None:
     rows, start = rows_of(setting, CONLL), Start(minilm())
     ours, theirs = (make("x", CONLL, rows, start, 3).commands[0] for make in (own_cell, peer_cell))
-    for flag in ("--base", "--epochs", "--batch", "--lr", "--length", "--seed"):
+    for flag in ("--base", "--epochs", "--batch", "--lr", "--max-length", "--seed"):
         assert said(ours, flag) == said(theirs, flag)
     assert said(ours, "--train") == "{rows}/train.jsonl" and said(theirs, "--rows") == "{rows}"
     assert ours[4] == theirs[3] == "tag"

@@ -6,16 +6,16 @@ import numpy as np
 import pytest
 import torch
 
-from bertie.cli.corpus_opening import open_corpus
 from bertie.data.corpus import write_shards
 from bertie.data.shards import CorpusDocument
+from bertie.jobs.corpus import open_corpus
 from bertie.models.model import Model
 from bertie.models.recipe import SIZES
 from bertie.models.recipes import bert
-from bertie.text.tokenizer import load_tokenizer
+from bertie.text.tokenizers.tokenizer import load_tokenizer
 from bertie.train.budget import Steps
-from bertie.train.options import PretrainOptions
-from bertie.train.run_data import prepare
+from bertie.train.pretraining.corpus_data import prepare
+from bertie.train.pretraining.options import PretrainOptions
 from experiments import trainer_data
 
 VOCAB_SIZE, SEED = 100, 3
@@ -59,7 +59,7 @@ def test_the_peer_begins_where_bertie_begins(corpus: Path, tmp_path: Path) -> No
 
     rows = rows_of(str(tmp_path / "train.npz"), "next_sentence_label")
     assert 6000 <= sum(len(row["input_ids"]) for row in rows) < 6000 + 2 * 4096
-    batch = data.instances(data.beginning)[0]
+    batch = data.instances(data.start)[0]
     assert torch.equal(rows[0]["input_ids"], batch.ragged("tokens").rows()[0])
     masked = rows[0]["labels"] != -100
     assert torch.equal(rows[0]["labels"][masked], batch.tensor("masked_targets")[: int(masked.sum())])

@@ -19,7 +19,7 @@ class Launcher:
     SCRIPT = """
 import json, os, sys
 import torch._dynamo
-import bertie.cli.pretrain, bertie.cli.finetune
+import bertie.jobs.pretrain, bertie.jobs.finetune
 from bertie.cli.app import main
 for line in sys.stdin:
     arguments, printed = json.loads(line)

@@ -21,8 +21,8 @@ from bertie.data.build import BuildOptions, add_to_corpus, build_corpus, run, si
 from bertie.data.corpus import Corpus
 from bertie.data.manifest import Manifest
 from bertie.errors import UserError
-from bertie.text.documents import DocumentOptions
-from bertie.text.tokenizer import Tokenizer, load_tokenizer
+from bertie.text.reading.documents import DocumentOptions
+from bertie.text.tokenizers.tokenizer import Tokenizer, load_tokenizer
 
 # A process of its own, because it will be killed. With one worker it also notes every document that it reads.
 SCRIPT = """
@@ -30,8 +30,8 @@ import sys, time
 from pathlib import Path
 from bertie.data.build import build_corpus
 from bertie.data.build.parts import Work
-from bertie.text.documents import DocumentOptions
-from bertie.text.tokenizer import load_tokenizer
+from bertie.text.reading.documents import DocumentOptions
+from bertie.text.tokenizers.tokenizer import load_tokenizer
 
 def main():
     source, vocabulary, target, log, workers, slice_bytes = sys.argv[1:]
@@ -202,7 +202,7 @@ def test_a_full_disk_is_one_sentence_and_the_build_goes_on(
 
     with monkeypatch.context() as patch:
         patch.setattr(os, "fsync", full)
-        with pytest.raises(UserError, match="the disk is full; free some space and run the same command") as refusal:
+        with pytest.raises(UserError, match="the disk is full; free some space, then run it again") as refusal:
             build_corpus(tmp_path / "corpus", [source], tokenizer, reading=READING)
     assert str(tmp_path / "corpus") in str(refusal.value) and "\n" not in str(refusal.value)
     report = build_corpus(tmp_path / "corpus", [source], tokenizer, reading=READING)
@@ -255,7 +255,7 @@ def unfinished(source: Path, tokenizer: Tokenizer, tmp_path: Path, monkeypatch: 
 
 def test_other_options_and_sources_are_refused(unfinished: Path, tokenizer: Tokenizer, whole: dict[str, bytes]) -> None:
     copied, target = unfinished / "texts.jsonl", unfinished / "corpus"
-    with pytest.raises(UserError, match='--language was "auto" and is now "zh"'):
+    with pytest.raises(UserError, match='`language` was "auto" and is now "zh"'):
         build_corpus(target, [copied], tokenizer, BuildOptions(language="zh"), reading=READING)
     content = copied.read_text()
     copied.write_text(content.replace("ba", "da", 1))

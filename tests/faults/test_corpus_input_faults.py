@@ -12,8 +12,8 @@ import pytest
 from bertie.data.build import BuildOptions, add_to_corpus, build_corpus, run, signing
 from bertie.data.corpus import Corpus
 from bertie.errors import InputError, UserError
-from bertie.text.documents import DocumentOptions
-from bertie.text.tokenizer import Tokenizer, load_tokenizer
+from bertie.text.reading.documents import DocumentOptions
+from bertie.text.tokenizers.tokenizer import Tokenizer, load_tokenizer
 
 READING = DocumentOptions(slice_bytes=40)
 NO_SEARCH = BuildOptions(duplicates=False, near_duplicates=False, paragraphs="off")
@@ -91,7 +91,7 @@ def test_a_mended_input_goes_on_with_what_is_as_before(
 ) -> None:
     good = sources[1].read_bytes()
     sources[1].write_bytes(good + b"caf\xe9\n")
-    with pytest.raises(InputError, match=r"not UTF-8.*; then run the same command: it continues") as refusal:
+    with pytest.raises(InputError, match=r"not UTF-8.*; then run it again: it continues") as refusal:
         build_corpus(tmp_path / "c", sources, tokenizer, options, reading=READING)
     assert "\n" not in str(refusal.value)
     sources[1].write_bytes(good + b"caffe with other words\n")
@@ -126,7 +126,7 @@ def test_a_mistake_in_an_option_that_shows_later_leaves_nothing_behind(
     tmp_path: Path, tokenizer: Tokenizer, sources: list[Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "ftfy", None)
-    options = BuildOptions().replace(cleaning={"mend_encoding": True})
+    options = BuildOptions().replace(cleaning={"fix_encoding": True})
     with pytest.raises(UserError, match="ftfy"):
         build_corpus(tmp_path / "c", sources, tokenizer, options, reading=READING)
     assert not (tmp_path / "c").exists()
@@ -137,7 +137,7 @@ def test_an_option_that_differs_is_told_by_its_name(
 ) -> None:
     interrupted(2, tmp_path / "c", sources, tokenizer)
     options = BuildOptions().replace(near_duplicates=False, cleaning={"min_characters": 5})
-    told = r"--near-duplicates was true and is now false; cleaning \(min_characters\) was 0 and is now 5; give"
+    told = r"`keep_near_duplicates` was false and is now true; `min_characters` was 0 and is now 5; use"
     with pytest.raises(UserError, match=told):
         build_corpus(tmp_path / "c", sources, tokenizer, options, reading=READING)
 
@@ -158,7 +158,7 @@ def test_other_text_in_the_pipe_is_refused_and_the_same_goes_on(
     interrupted(2, tmp_path / "c", ["-"], tokenizer)
     for other in (text.replace("text h", "text i"), ""):
         pipe(monkeypatch, other)
-        with pytest.raises(UserError, match=r"standard input was .* and is now .*--restart") as refusal:
+        with pytest.raises(UserError, match=r"standard input was .* and is now .*`restart`") as refusal:
             build_corpus(tmp_path / "c", ["-"], tokenizer, reading=READING)
         assert "\n" not in str(refusal.value)
     pipe(monkeypatch, text)

@@ -181,8 +181,8 @@ def test_a_full_disk_is_one_sentence_and_the_run_continues_when_there_is_space(
     with pytest.raises(UserError) as caught:
         embed_file(FakeEncoding, source, small_disk / name, settings={"model": "m"})
     said = str(caught.value)
-    assert said.startswith(f"{small_disk}/{name}: writing failed after ") and "No space left on device" in said
-    assert said.endswith("mend that (free some space?) and run the same command: it continues there")
+    assert said.startswith(f"{small_disk}/{name}: after ") and "texts, the disk is full" in said
+    assert said.endswith("free some space, then run it again: it continues there")
     assert not (small_disk / name).exists()
     (small_disk / "ballast").unlink()
     report = embed_file(FakeEncoding, source, small_disk / name, settings={"model": "m"})
@@ -202,7 +202,7 @@ def test_a_failed_write_anywhere_is_one_sentence(source: Path, tmp_path: Path, m
         real(handle)
 
     monkeypatch.setattr(os, "fsync", fsync)
-    with pytest.raises(UserError, match=r"v.npy: writing failed after 300 texts \(Input/output error\)"):
+    with pytest.raises(UserError, match=r"v.npy: after 300 texts, writing failed \(Input/output error\)"):
         embed_file(FakeEncoding, source, tmp_path / "v.npy", settings={"model": "m"})
     assert embed_file(FakeEncoding, source, tmp_path / "v.npy", settings={"model": "m"}).num_resumed == 300
 
@@ -231,7 +231,7 @@ def test_lost_rows_and_a_broken_journal_are_named(
     with pytest.raises(UserError, match=r"v.npy.part: the file has fewer than the 500 rows that v.npy.journal counts"):
         embed_file(FakeEncoding, source, target, settings={"model": "m"})
     (tmp_path / "v.npy.journal").write_text('{"version": 1, "sta')
-    with pytest.raises(UserError, match=r"v.npy.journal: the journal cannot be read; use --restart"):
+    with pytest.raises(UserError, match=r"v.npy.journal: the journal cannot be read; give `restart`"):
         embed_file(FakeEncoding, source, target, settings={"model": "m"})
     assert embed_file(FakeEncoding, source, target, settings={"model": "m"}, restart=True).num_texts == NUM_TEXTS
 
@@ -250,6 +250,6 @@ def test_texts_that_change_before_the_table_is_written_stop_it(
         return FakeEncoding(texts)
 
     target = VectorFile(tmp_path / "v.parquet", with_text=True)
-    with pytest.raises(InputError, match=r"texts.txt: the texts have changed since they were embedded; use --restart"):
+    with pytest.raises(InputError, match=r"texts.txt: the texts have changed since they were embedded; give `restart`"):
         embed_file(encode, source, target, settings={"model": "m"})
     assert not target.path.exists() and not (tmp_path / "v.parquet.tmp").exists()

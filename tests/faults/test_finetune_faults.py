@@ -17,7 +17,7 @@ from bertie.models.model import Model
 from bertie.models.pretrained import Pretrained
 from bertie.models.recipe import Size
 from bertie.models.recipes import bert
-from bertie.text.tokenizer import load_tokenizer
+from bertie.text.tokenizers.tokenizer import load_tokenizer
 
 ROWS, BATCH, EPOCHS = 160, 4, 4
 STEPS = ROWS * EPOCHS // BATCH
@@ -43,7 +43,7 @@ def rows(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def words(base: Path, rows: Path, out: Path, save_every: int) -> list[str]:
-    given = f"--epochs {EPOCHS} --batch {BATCH} --lr 1e-3 --length 8 --seed 1 --save-every {save_every}"
+    given = f"--epochs {EPOCHS} --batch {BATCH} --lr 1e-3 --max-length 8 --seed 1 --save-every {save_every}"
     files = ["--base", base, "--train", rows, "--dev", rows, "--out", out]
     return ["finetune", "classify", *given.split(), *map(str, files)]
 
@@ -75,7 +75,7 @@ def test_killed_at_random_moments_it_ends_in_the_same_bits(
     newest = newest_checkpoint(out)
     launcher.start(arguments)
     assert launcher.wait() == 0, launcher.printed.read_text()
-    assert f"going on after step {newest}" in launcher.printed.read_text()
+    assert f"continuing after step {newest}" in launcher.printed.read_text()
     whole = tmp_path / "whole"
     assert run_bertie(*words(base, rows, whole, save_every=7)).returncode == 0
     weights = [(folder / "model" / "model.safetensors").read_bytes() for folder in (out, whole)]

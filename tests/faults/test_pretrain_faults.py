@@ -16,7 +16,7 @@ from tests.faults.launching import Launcher, newest_checkpoint, records, wait_fo
 
 from bertie.data.corpus import write_shards
 from bertie.data.shards import CorpusDocument
-from bertie.text.tokenizer import load_tokenizer
+from bertie.text.tokenizers.tokenizer import load_tokenizer
 
 STEPS = 400
 GIGABYTE = 1 << 30
@@ -47,7 +47,7 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def words(corpus: Path, out: Path, save_every: int) -> list[str]:
     given = f"--recipe bert --size tiny --steps {STEPS} --save-every {save_every} --seed 1"
-    more = f"--length 8 --batch-tokens 24 --held-out 10 --eval-every {STEPS // 2} --eval-rows 8"
+    more = f"--max-length 8 --batch-tokens 24 --held-out 10 --eval-every {STEPS // 2} --eval-rows 8"
     return ["pretrain", *given.split(), *more.split(), "--corpus", str(corpus), "--out", str(out)]
 
 
@@ -80,7 +80,7 @@ def test_killed_at_random_moments_it_ends_in_the_same_bits(
         reached.append(newest_checkpoint(out))
     launcher.start(arguments)
     assert launcher.wait() == 0, launcher.printed.read_text()
-    assert f"going on after step {reached[-1]}" in launcher.printed.read_text()
+    assert f"continuing after step {reached[-1]}" in launcher.printed.read_text()
 
     whole = tmp_path / "whole"
     assert run_bertie(*words(corpus, whole, save_every)).returncode == 0

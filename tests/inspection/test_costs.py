@@ -25,7 +25,7 @@ from bertie.models.recipe import SIZES, Recipe, Size
 from bertie.models.recipes import RECIPES, bert, distilbert, modernbert, spanbert, twoway, xlnet
 from bertie.nn.heads import VocabularyHead
 from bertie.nn.scoring import DotProductSpec
-from bertie.nn.visibility import Causal, Following, Full, Visibility, Window
+from bertie.nn.visibility import AntiCausal, Causal, Full, Visibility, Window
 from bertie.objectives.distillation import Student
 from bertie.objectives.masked_lm import MaskedLM
 from bertie.objectives.next_sentence import NextSentence
@@ -72,8 +72,8 @@ def test_rows_pay_for_their_own_length() -> None:
     batch, flops = draw_batch(model, [8, 24]), forward_flops(model)
     num_predictions = len(batch.tensor("masked_targets"))
     pairs = flops.per_pair[Full()] * (8 * 8 + 24 * 24)
-    looks = flops.per_look * len({0, 8, *batch.tensor("masked").tolist()})  # the first tokens, and what is masked
-    others = flops.per_token * (8 + 24) + flops.per_prediction * num_predictions + flops.per_row * 2 + looks
+    num_read = flops.per_read * len({0, 8, *batch.tensor("masked").tolist()})  # the first tokens, and what is masked
+    others = flops.per_token * (8 + 24) + flops.per_prediction * num_predictions + flops.per_row * 2 + num_read
     assert flops.training_batch(batch) == 3 * (pairs + others)
 
 
@@ -82,10 +82,10 @@ def test_flops_of_a_token_by_hand() -> None:
     needed only where something is predicted and for the pooled token."""
     width, depth, length = 768, 12, 512
     layers = 6 * (depth * 12 - 8) * width**2
-    looks = 6 * 8 * width**2
+    num_read = 6 * 8 * width**2
     attention = 3 * depth * 4 * length * width
-    head = 0.15 * (6 * (30_522 * width + width**2) + looks)
-    row = (6 * (width**2 + 2 * width) + looks) / length
+    head = 0.15 * (6 * (30_522 * width + width**2) + num_read)
+    row = (6 * (width**2 + 2 * width) + num_read) / length
     found = training_flops_per_token(bert(SIZES["base"]), length)
     assert found == pytest.approx(layers + attention + head + row, rel=1e-9)
     unpredicted = training_flops_per_token(bert(SIZES["base"]), length, predicted_share=0.0)
@@ -113,7 +113,7 @@ def test_memory_grows_with_the_batch_but_for_the_weights() -> None:
     model = Model.new(small_recipe())
     small, large = (training_memory(model, draw_batch(model, [20] * rows)) for rows in (4, 8))
     size = 4 * sum(parameter.numel() for parameter in model.parameters())
-    assert (small.parameters, small.gradients, small.optimiser) == (size, size, 2 * size)
+    assert (small.parameters, small.gradients, small.optimizer) == (size, size, 2 * size)
     assert large.activations == pytest.approx(2 * small.activations, rel=0.02)
     assert small.total == 4 * size + small.activations
 
@@ -163,7 +163,7 @@ def test_places_that_are_told_twice_are_counted_once() -> None:
     num_masked, width = len(batch.tensor("masked")), 16
     assert len(batch.tensor("span_targets")) <= num_masked
     assert flops.per_prediction == 2 * (width**2 + VOCAB * width) + 2 * (3 * width**2 + width**2 + VOCAB * width)
-    assert flops.looks_at == ("masked", "span_before", "span_after")
+    assert flops.read_positions == ("masked", "span_before", "span_after")
     assert flops.training_batch(batch) <= flops.training([20, 20], num_masked)
     assert rate_of(model.recipe) == 0.15
 
@@ -202,7 +202,7 @@ def test_near_sight_costs_only_what_it_sees() -> None:
 
 @pytest.mark.parametrize(
     "visibility",
-    [Full(), Causal(), Following(), Window(reach=0), Window(reach=2), Window(reach=3, dilation=2), Window(reach=50)],
+    [Full(), Causal(), AntiCausal(), Window(reach=0), Window(reach=2), Window(reach=3, dilation=2), Window(reach=50)],
 )
 def test_pairs_are_those_that_are_allowed(visibility: Visibility) -> None:
     for size in range(1, 12):
@@ -215,7 +215,7 @@ def test_pairs_are_those_that_are_allowed(visibility: Visibility) -> None:
 def test_two_directions_see_half_each() -> None:
     with torch.device("meta"):
         flops = forward_flops(Model(twoway(NARROW, VOCAB)))
-    assert flops.per_pair == {Causal(): 2 * 4 * 8, Following(): 2 * 4 * 8}
+    assert flops.per_pair == {Causal(): 2 * 4 * 8, AntiCausal(): 2 * 4 * 8}
 
 
 def test_a_stream_of_queries_pays_for_what_is_predicted() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from bertie.data.masking import Replacement
 from bertie.data.shapes import Pairs
-from bertie.inspection.wording import part_told, told
+from bertie.inspection.wording import describe, describe_part
 from bertie.nn.attention import AttentionSpec
 from bertie.nn.feed_forward import DenseSpec, GatedSpec
 from bertie.nn.lstm import LSTMSpec
@@ -33,7 +33,7 @@ from bertie.nn.visibility import Window
     ],
 )
 def test_values_in_words(value: Any, words: str) -> None:
-    assert told(value) == words
+    assert describe(value) == words
 
 
 @pytest.mark.parametrize(
@@ -51,4 +51,4 @@ def test_values_in_words(value: Any, words: str) -> None:
     ],
 )
 def test_parts_in_words(spec: Any, words: str) -> None:
-    assert part_told(spec, 256) == words
+    assert describe_part(spec, 256) == words

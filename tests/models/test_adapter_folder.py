@@ -256,9 +256,9 @@ def test_another_model_in_the_same_folder_takes_the_adapter_away(tmp_path: Path)
 
 
 EDITS: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
-    "no base": (lambda config: config.update({BASE: None}), "does not say what it adapts"),
+    "no base": (lambda config: config.update({BASE: None}), "does not name the model that it adapts"),
     "lost base": (lambda config: config.update({BASE: "/nowhere/at/all"}), "cannot be opened"),
-    "another kind": (lambda config: config.update(peft_type="IA3"), "kind 'IA3'"),
+    "another kind": (lambda config: config.update(peft_type="IA3"), "type 'IA3'"),
     "weight decomposition": (lambda config: config.update(use_dora=True), "use_dora"),
     "another beginning": (lambda config: config.update(init_lora_weights="pissa"), "init_lora_weights to 'pissa'"),
     "biases": (lambda config: config.update(bias="all"), "bias to 'all'"),
@@ -304,5 +304,5 @@ def test_a_base_of_our_own_cannot_be_adapted_by_foreign_names(tmp_path: Path) ->
     write(tmp_path, adapted(tmp_path, "bert", CLASSIFY))
     save_base(tmp_path / "base", "twoway")
     (tmp_path / "adapter" / CARD).unlink()
-    with pytest.raises(FolderError, match="its base is none"):
+    with pytest.raises(FolderError, match="its base is not one"):
         bertie.load(tmp_path / "adapter")

@@ -22,7 +22,7 @@ from bertie.models.sentence import SentenceSettings
 from bertie.nn.encoder import Encoder
 from bertie.nn.pooling import Pooling, TokenPooling
 from bertie.tasks.siamese import Siamese
-from bertie.text.tokens import FlatIds
+from bertie.text.tokenizers.tokens import FlatIds
 
 WIDTH = 16
 
@@ -103,7 +103,7 @@ def test_threads_of_others_keep_their_number(pristine: Path) -> None:
 def test_raw_vectors_are_warned_of_once_a_process(pristine: Path) -> None:
     model = bertie.load(pristine)
     warn_of_raw_vectors.cache_clear()
-    with pytest.warns(RawVectorsWarning, match="never learned.*say little; train it with `bertie finetune similarity"):
+    with pytest.warns(RawVectorsWarning, match="not trained to compare.*means little; fine-tune it on `similarity"):
         model.encode("the cat")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -131,5 +131,5 @@ def test_the_first_numbers_of_a_vector(pristine: Path) -> None:
     whole = model.encode_report(texts, normalize=True).vectors
     cut = model.encode_report(texts, normalize=True, size=5).vectors
     np.testing.assert_allclose(cut, whole[:, :5] / np.linalg.norm(whole[:, :5], axis=1, keepdims=True), atol=1e-6)
-    with pytest.raises(SpecError, match="size is 33, the vectors have 32 numbers"):
+    with pytest.raises(SpecError, match="`size=33`: the vectors have 32 numbers"):
         model.encode_report(texts, size=33)

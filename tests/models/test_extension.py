@@ -14,8 +14,8 @@ from bertie.models.model import Model
 from bertie.models.pretrained import Pretrained
 from bertie.models.recipe import SIZES
 from bertie.models.recipes import bert
+from bertie.text.tokenizers.vocabulary import wordpiece_tokenizer
 from bertie.text.vocab.word_sources import WordSources
-from bertie.text.vocabulary import wordpiece_tokenizer
 
 OLD = ["The cat sat on the mat.", "A [MASK] of 19 words, isn't it?", "使用语言模型", ""]
 NEW = ["The zebrafish microbiome is small.", "Spectroscopically, zebrafish!"]

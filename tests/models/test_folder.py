@@ -262,14 +262,14 @@ def test_a_config_that_says_nothing(folder: Path) -> None:
 
 def test_a_config_with_a_value_of_the_wrong_kind(folder: Path, edit_json: EditJson) -> None:
     edit_json(folder / "config.json", model_type="xlm", emb_dim={}, n_layers=1, n_heads=1)
-    with pytest.raises(FolderError, match="has a value of a kind that cannot work"):
+    with pytest.raises(FolderError, match="has a value of the wrong type"):
         open_folder(folder)
 
 
 @pytest.mark.parametrize("name", ["hidden_size", "vocab_size", "num_hidden_layers", "num_attention_heads"])
 def test_a_config_without_a_size(folder: Path, edit_json: EditJson, name: str) -> None:
     edit_json(folder / "config.json", **{name: None})
-    with pytest.raises(FolderError, match=f"config.json: does not say '{name}'"):
+    with pytest.raises(FolderError, match=f"config.json: has no '{name}'"):
         open_folder(folder)
 
 
@@ -301,7 +301,7 @@ def test_an_unsupported_activation_is_named_with_the_known(
     if activation is None:
         assert open_folder(folder).report.clean
     else:
-        with pytest.raises(FolderError, match=r"config.json asks for the activation .*; known are gelu, "):
+        with pytest.raises(FolderError, match=r"config.json has the activation .*; known are gelu, "):
             open_folder(folder)
 
 

@@ -14,7 +14,7 @@ from bertie.models.recipe import SIZES, Recipe, Size
 from bertie.models.recipes import bert
 from bertie.nn.encoder import Encoded
 from bertie.nn.visibility import Causal
-from bertie.objectives.objective import FIRST, places_in
+from bertie.objectives.objective import FIRST, positions_in
 
 TINY = bert(Size(depth=2, width=16, num_heads=2), vocab_size=40)
 
@@ -172,12 +172,12 @@ def test_parts_are_asked_for_their_own_losses_and_put_right_after_a_step() -> No
 @pytest.mark.parametrize("objectives", [(), TINY.objectives[1:]])
 def test_models_without_some_heads(objectives: tuple[Any, ...]) -> None:
     model = Model.new(TINY.replace(objectives=objectives))
-    assert list(model.heads) == [objective.kind for objective in objectives]
+    assert list(model.heads) == [objective.name for objective in objectives]
     assert float(model.loss(collate(samples())).loss().detach()) >= 0
 
 
-def test_two_objectives_of_one_kind_are_refused_rather_than_one_forgotten() -> None:
-    with pytest.raises(SpecError, match="objectives"):
+def test_two_objectives_of_one_name_are_refused_rather_than_one_forgotten() -> None:
+    with pytest.raises(SpecError, match="two objectives have the same name: masked-lm, masked-lm"):
         Recipe.parse({**dict(TINY), "objectives": (TINY.objectives[0], TINY.objectives[0])})
 
 
@@ -190,7 +190,7 @@ def test_the_last_feed_forward_runs_only_where_an_objective_looks(monkeypatch: p
     results = []
     for look in (True, False):
         if not look:
-            monkeypatch.setattr(type(TINY.objectives[0]), "looks_at", None)
+            monkeypatch.setattr(type(TINY.objectives[0]), "read_positions", None)
         model.zero_grad(set_to_none=True)
         loss = model.loss(batch).loss()
         loss.backward()
@@ -202,4 +202,4 @@ def test_the_last_feed_forward_runs_only_where_an_objective_looks(monkeypatch: p
 def test_rows_without_tokens_have_no_first_one_to_look_at() -> None:
     tokens = Ragged(torch.arange(5), torch.tensor([2, 0, 3, 0]))
     batch = Batch({"tokens": tokens, "masked": torch.tensor([4, 2])})
-    assert places_in((FIRST, "masked"), batch).tolist() == [0, 2, 4]
+    assert positions_in((FIRST, "masked"), batch).tolist() == [0, 2, 4]

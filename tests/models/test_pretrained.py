@@ -179,7 +179,7 @@ def test_a_folder_without_heads_encodes_and_says_what_is_missing(
     }
     told = {
         "fill": r"no masked-lm head, so it cannot fill gaps; .*BertForMaskedLM or BertForPreTraining",
-        "next_sentence": r"no next-sentence head, so it cannot judge neighbours; .*BertForNextSentencePrediction",
+        "next_sentence": r"no next-sentence head, so it cannot compare sentences; .*BertForNextSentencePrediction",
     }
     for verb in works:
         assert calls[verb]()
@@ -197,7 +197,7 @@ def test_a_run_folder_loads(pristine: Path, tmp_path: Path, tiny: Pretrained) ->
 
 
 def test_a_missing_folder(tmp_path: Path) -> None:
-    with pytest.raises(FolderError, match="there is no such folder"):
+    with pytest.raises(FolderError, match="no such folder"):
         bertie.load(tmp_path / "gone")
 
 

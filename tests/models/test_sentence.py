@@ -13,10 +13,10 @@ from bertie.models.recipe import Size
 from bertie.models.recipes import bert
 from bertie.models.sentence import (
     SentenceSettings,
-    begin_with,
-    going_on,
+    dropped_settings,
+    inherit_pooling,
     learned_settings,
-    left_behind,
+    load_dense,
     read_sentence_settings,
     write_sentence_settings,
 )
@@ -93,15 +93,15 @@ def test_without_normalisation(tmp_path: Path) -> None:
 )
 def test_a_pooling_that_is_not_here_is_named(tmp_path: Path, pooling: dict[str, Any], told: str) -> None:
     write(tmp_path, pooling=pooling)
-    with pytest.raises(
-        FolderError, match=f"1_Pooling/config.json: asks for the pooling {told}; supported is one of cls"
-    ):
+    with pytest.raises(FolderError, match=f"1_Pooling/config.json: has the pooling {told}; supported is one of cls"):
         read_sentence_settings(tmp_path)
 
 
 def test_a_module_that_is_not_here_is_named(tmp_path: Path) -> None:
     modules = [{"path": "", "type": "sentence_transformers.models.LSTM"}]
-    with pytest.raises(FolderError, match=r"modules.json asks for LSTM, which is not supported here; supported are"):
+    with pytest.raises(
+        FolderError, match=r"modules.json has the module LSTM, which is not supported here; supported are"
+    ):
         read_sentence_settings(write(tmp_path, modules))
 
 
@@ -198,11 +198,11 @@ def test_a_dense_layer_is_written_and_read(tmp_path: Path, bias: Any, activation
 @pytest.mark.parametrize(
     ("change", "told"),
     [
-        ({"activation_function": "torch.nn.modules.activation.GELU"}, "asks for the activation GELU"),
-        ({"activation_function": None}, "asks for the activation None"),
-        ({"use_residual": True}, "not over the pooled vector alone"),
-        ({"module_input_name": "token_embeddings"}, "not over the pooled vector alone"),
-        ({"bias": True}, "has not the weights of a dense layer"),
+        ({"activation_function": "torch.nn.modules.activation.GELU"}, "has the activation GELU"),
+        ({"activation_function": None}, "has the activation None"),
+        ({"use_residual": True}, "takes more than the pooled vector"),
+        ({"module_input_name": "token_embeddings"}, "takes more than the pooled vector"),
+        ({"bias": True}, "lacks the weights of a dense layer"),
     ],
 )
 def test_a_dense_layer_that_is_not_here_is_named(tmp_path: Path, change: dict[str, Any], told: str) -> None:
@@ -217,7 +217,7 @@ def test_a_dense_layer_that_is_not_here_is_named(tmp_path: Path, change: dict[st
     ("kinds", "told"),
     [
         (("Transformer", "Pooling", "Normalize", "Dense"), "has the order Transformer, Pooling, Normalize, Dense"),
-        (("Transformer", "Pooling", "Dense", "Dense"), "Dense is there twice"),
+        (("Transformer", "Pooling", "Dense", "Dense"), "Dense occurs twice"),
     ],
 )
 def test_modules_in_another_order_would_compute_something_else(
@@ -237,10 +237,10 @@ def test_who_learned_to_be_compared_has_settings() -> None:
 
 def test_a_siamese_task_goes_on_with_the_pooling_of_its_folder() -> None:
     first = SentenceSettings(Pooling(tokens="first"))
-    assert going_on(Siamese(), first, 8) == Siamese(pooling="first")
-    assert going_on(Siamese(pooling="max"), first, 8) == Siamese(pooling="max")
-    assert going_on(Siamese(), None, 8) == Siamese()
-    assert going_on(Classify(), first, 8) == Classify()
+    assert inherit_pooling(Siamese(), first, 8) == Siamese(pooling="first")
+    assert inherit_pooling(Siamese(pooling="max"), first, 8) == Siamese(pooling="max")
+    assert inherit_pooling(Siamese(), None, 8) == Siamese()
+    assert inherit_pooling(Classify(), first, 8) == Classify()
 
 
 @pytest.mark.parametrize("bias", [None, torch.tensor([1.0, -2.0])])
@@ -249,25 +249,25 @@ def test_a_siamese_task_goes_on_with_the_dense_layer_of_its_folder(
     bias: torch.Tensor | None, activation: Activation
 ) -> None:
     settings = SentenceSettings(Pooling(), 77, projection=Projection(torch.randn(2, 8), bias, activation))
-    task = going_on(Siamese(), settings, 8)
+    task = inherit_pooling(Siamese(), settings, 8)
     assert isinstance(task, Siamese) and task.dense == DenseSpec(size=2, bias=bias is not None, activation=activation)
     model = Model.new(bert(Size(depth=1, width=8, num_heads=2), vocab_size=9).replace(objectives=(task,)))
-    begin_with(model, settings)
+    load_dense(model, settings)
     learned = learned_settings(model, 77)
     assert learned is not None and learned.projection == settings.projection
     own = task.replace(dense=DenseSpec(size=3))
     model = Model.new(bert(Size(depth=1, width=8, num_heads=2), vocab_size=9).replace(objectives=(own,)))
-    begin_with(model, settings)
+    load_dense(model, settings)
     assert model.heads["siamese"].get_parameter("dense.weight").shape == (3, 8), "a layer of another form is new"
-    other = going_on(Siamese(), settings, 16)
+    other = inherit_pooling(Siamese(), settings, 16)
     assert isinstance(other, Siamese) and other.dense is None, "vectors of another width do not fit"
 
 
 def test_what_a_siamese_encoder_does_not_take_over_is_told() -> None:
     dense = SentenceSettings(Pooling(), prompts={"query": "find: "}, projection=Projection(torch.randn(2, 8)))
     told = ["vectors are learned without the dense layer and the prompts of the folder"]
-    assert left_behind(Siamese(), dense) == told and left_behind(Classify(), dense) == []
-    with_it = left_behind(Siamese(dense=DenseSpec(size=2)), dense)
+    assert dropped_settings(Siamese(), dense) == told and dropped_settings(Classify(), dense) == []
+    with_it = dropped_settings(Siamese(dense=DenseSpec(size=2)), dense)
     assert with_it == ["vectors are learned without the prompts of the folder"]
-    assert left_behind(Siamese(), SentenceSettings(Pooling(), prompts={"query": ""})) == []
-    assert left_behind(Siamese(), None) == []
+    assert dropped_settings(Siamese(), SentenceSettings(Pooling(), prompts={"query": ""})) == []
+    assert dropped_settings(Siamese(), None) == []

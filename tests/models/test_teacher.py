@@ -14,8 +14,8 @@ from bertie.models.recipe import Recipe, Size
 from bertie.models.recipes import bert, distilbert
 from bertie.models.teacher import begin_as, give_teacher, learns_from_teacher
 from bertie.objectives.distillation import Student
-from bertie.text.tokenizer import Tokenizer
-from bertie.text.vocabulary import wordpiece_tokenizer
+from bertie.text.tokenizers.tokenizer import Tokenizer
+from bertie.text.tokenizers.vocabulary import wordpiece_tokenizer
 
 PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *string.ascii_lowercase]
 VOCAB_SIZE = len(PIECES)
@@ -124,20 +124,20 @@ def test_who_learns_from_a_teacher() -> None:
 
 def test_a_teacher_that_knows_other_tokens_is_refused(folder: Path) -> None:
     other = wordpiece_tokenizer([*PIECES[:-2], "z", "y"])
-    with pytest.raises(SpecError, match=r"teacher's tokenizer .* is not the corpus's .*teacher's own tokenizer"):
+    with pytest.raises(SpecError, match=r"teacher's tokenizer .* is not that of the corpus .*teacher's own tokenizer"):
         give_teacher(new_student(), str(folder), other, begin=True)
 
 
 def test_a_teacher_with_more_rows_is_refused(tmp_path: Path, tokenizer: Tokenizer) -> None:
     Pretrained(new_teacher(teacher_recipe(vocab_size=40)), tokenizer).save(tmp_path)
-    with pytest.raises(SpecError, match=f"teacher knows 40 tokens, the student {VOCAB_SIZE}"):
+    with pytest.raises(SpecError, match=f"teacher has 40 tokens, the student {VOCAB_SIZE}"):
         give_teacher(new_student(), str(tmp_path), tokenizer, begin=True)
 
 
 def test_a_teacher_without_a_head_for_masked_tokens_is_refused(tmp_path: Path, tokenizer: Tokenizer) -> None:
     recipe = teacher_recipe()
     Pretrained(new_teacher(recipe.replace(objectives=recipe.objectives[1:])), tokenizer).save(tmp_path)
-    with pytest.raises(SpecError, match="no head that tells masked tokens"):
+    with pytest.raises(SpecError, match="no head that predicts masked tokens"):
         give_teacher(new_student(), str(tmp_path), tokenizer, begin=True)
 
 

@@ -57,7 +57,7 @@ def test_the_first_numbers_are_the_directions_of_most_spread() -> None:
 
 
 def test_too_few_texts_are_refused() -> None:
-    with pytest.raises(InputError, match="4 texts tell of 3 directions, 5 are needed"):
+    with pytest.raises(InputError, match="4 texts determine 3 directions, but 5 are needed"):
         whitening(moments_of(crowded(4)))
     assert whitening(moments_of(crowded(4)), 3).weight.shape == (3, 6)
     with pytest.raises(InputError, match="vectors of 6 numbers cannot become vectors of 7"):
@@ -67,14 +67,14 @@ def test_too_few_texts_are_refused() -> None:
 def test_a_direction_in_which_no_text_differs_is_left_out() -> None:
     flat = crowded() @ np.diag([1, 1, 1, 0, 1, 1])
     assert whitening(moments_of(flat)).weight.shape == (5, 6)
-    with pytest.raises(InputError, match="400 texts tell of 5 directions, 6 are needed"):
+    with pytest.raises(InputError, match="400 texts determine 5 directions, but 6 are needed"):
         whitening(moments_of(flat), 6)
 
 
 @pytest.mark.parametrize("num_texts", [1, 3])
 def test_texts_that_say_next_to_nothing_are_refused(num_texts: int) -> None:
     few = (1000 + crowded(num_texts)).astype(np.float32).repeat(100, 0)
-    with pytest.raises(InputError, match=f"texts tell of {num_texts - 1} directions, 5 are needed"):
+    with pytest.raises(InputError, match=f"texts determine {num_texts - 1} directions, but 5 are needed"):
         whitening(moments_of(few))
 
 
@@ -82,7 +82,7 @@ def test_texts_longer_than_the_folder_takes_are_refused(pristine: Path, monkeypa
     model = bertie.load(pristine)
     assert whitened(model, TEXTS, 8, 5).model.stated_limit == 5
     monkeypatch.setattr(model.tokenizer, "max_length", 8)
-    with pytest.raises(InputError, match="texts of 9 tokens are longer than the folder takes; --max-length 8"):
+    with pytest.raises(InputError, match="texts of 9 tokens are longer than the folder takes; `max_length=8`"):
         whitened(model, TEXTS, 8, 9)
 
 

@@ -11,6 +11,7 @@ from torch import Tensor
 from bertie.batch import Batch, Ragged
 from bertie.nn.attention import Attention, AttentionSpec
 from bertie.nn.layout import Layout, Side
+from bertie.nn.memory import LayerMemory
 from bertie.nn.relative import RelativeSpec
 from bertie.nn.rotary import RotarySpec
 from bertie.nn.scoring import DotProductSpec
@@ -81,7 +82,7 @@ def test_two_calls_with_memory_equal_one_call(
     first = Ragged(torch.randn(sum(a for a, _ in parts), WIDTH), torch.tensor([a for a, _ in parts]))
     second = Ragged(torch.randn(sum(b for _, b in parts), WIDTH), torch.tensor([b for _, b in parts]))
 
-    def mix(rows: Ragged, memory: object | None = None) -> tuple[Ragged, object | None]:
+    def mix(rows: Ragged, memory: LayerMemory | None = None) -> tuple[Ragged, LayerMemory | None]:
         side = side_of(rows.sizes)
         mixed, kept = part(rows.values, rows.values, Layout(side, side, visibility), memory)
         return rows.with_values(mixed), kept
@@ -104,16 +105,20 @@ def test_memory_keeps_the_last_states_of_each_row_and_no_gradient() -> None:
     part, sizes = attention(memory_length=3), [5, 2]
     states = torch.randn(7, WIDTH, requires_grad=True)
     _, memory = part(states, states, Layout.within(side_of(sizes)))
-    assert isinstance(memory, Ragged)
-    assert memory.sizes == [3, 2]
-    assert memory.values.equal(states.detach()[[2, 3, 4, 5, 6]])
-    assert not memory.values.requires_grad
+    assert memory is not None
+    kept = memory["states"]
+    assert isinstance(kept, Ragged)
+    assert kept.sizes == [3, 2]
+    assert kept.values.equal(states.detach()[[2, 3, 4, 5, 6]])
+    assert not kept.values.requires_grad
 
     new = torch.randn(3, WIDTH)
     _, longer = part(new, new, Layout.within(side_of([1, 2])), memory)
-    assert isinstance(longer, Ragged)
-    assert longer.sizes == [3, 3]
-    assert longer.values.equal(torch.cat([states.detach()[[3, 4]], new[:1], states.detach()[[6]], new[1:]]))
+    assert longer is not None
+    kept = longer["states"]
+    assert isinstance(kept, Ragged)
+    assert kept.sizes == [3, 3]
+    assert kept.values.equal(torch.cat([states.detach()[[3, 4]], new[:1], states.detach()[[6]], new[1:]]))
 
 
 def test_nothing_is_kept_unless_asked() -> None:

@@ -113,14 +113,14 @@ def test_features_that_come_with_the_batch_are_used_as_they_are(
         encoder.embeddings.tables["tokens"].weight.zero_()  # type: ignore[operator]
     stored = batch.with_fields({FEATURES: features})
     assert encoder(stored).states.values.equal(states.values)
-    assert encoder(stored, wanted=torch.tensor([0, 5])).states.values.equal(states.values)
+    assert encoder(stored, positions=torch.tensor([0, 5])).states.values.equal(states.values)
 
 
 def test_features_of_the_wanted_tokens_alone_stand_at_their_places(token_rows: TokenRows) -> None:
     encoder, batch, wanted = over("sum4"), token_rows(SIZES), torch.tensor([1, 4, 6])
     features, states = encoder.features(batch), encoder(batch).states
     some = Ragged(features.values[wanted], torch.tensor([1, 1, 1]))
-    placed = encoder(batch.with_fields({FEATURES: some}), wanted=wanted).states
+    placed = encoder(batch.with_fields({FEATURES: some}), positions=wanted).states
     assert placed.sizes == SIZES
     assert placed.values[wanted].equal(states.values[wanted])
     assert placed.values.abs().sum(-1).count_nonzero() == 3

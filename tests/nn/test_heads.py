@@ -10,7 +10,6 @@ from bertie.nn.attention import AttentionSpec
 from bertie.nn.embeddings import EmbeddingsSpec, TableSpec
 from bertie.nn.encoder import EncoderSpec
 from bertie.nn.heads import (
-    TOKEN_TABLE,
     Classifier,
     Detector,
     RowState,
@@ -58,14 +57,14 @@ def test_a_tied_head_has_no_table_of_its_own() -> None:
     tied, untied = VocabularyHeadSpec(), VocabularyHeadSpec(tied=False)
     assert "weight" not in dict(tied.build(encoder(), SIZE).named_parameters())
     assert untied.build(encoder(), SIZE).weight.shape == (SIZE, WIDTH)
-    assert tied.ties("head.weight") == {"head.weight": TOKEN_TABLE}
-    assert untied.ties("head.weight") == {}
-    assert encoder().build().get_parameter(TOKEN_TABLE).shape == (SIZE, WIDTH)
+    assert tied.ties(encoder(), "head.weight") == {"head.weight": encoder().token_table}
+    assert untied.ties(encoder(), "head.weight") == {}
+    assert encoder().build().get_parameter(encoder().token_table).shape == (SIZE, WIDTH)
 
 
 def test_a_head_leads_to_the_width_of_narrow_tables() -> None:
     head = VocabularyHeadSpec(tied=False).build(encoder(factor=4), SIZE)
-    assert head.weight.shape == (SIZE, 4) == encoder(factor=4).build().get_parameter(TOKEN_TABLE).shape
+    assert head.weight.shape == (SIZE, 4) == encoder(factor=4).build().get_parameter(encoder().token_table).shape
     assert head(torch.randn(2, WIDTH)).shape == (2, SIZE)
 
 

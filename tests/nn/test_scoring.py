@@ -58,7 +58,7 @@ def fused_and_reference() -> tuple[FusedScorer, ReferenceScorer]:
 def check_equal(layout: Layout, training: bool) -> None:
     fused, reference = fused_and_reference()
     fused.train(training)
-    assert fused.recognises(layout)
+    assert fused.recognizes(layout)
     given_states = inputs(layout)
     ours, theirs = fused(*given_states, layout), reference(*given_states, layout)
     torch.testing.assert_close(ours, theirs, atol=2e-6, rtol=1e-5)

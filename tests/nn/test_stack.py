@@ -259,7 +259,7 @@ def test_a_shared_layer_runs_again_and_its_gradients_add_up(
 
 @pytest.mark.parametrize(
     ("shared", "groups", "told"),
-    [((), 2, "4 layers that share nothing do not make 2 groups"), (("mixer",), 3, "do not make 3 groups")],
+    [((), 2, "4 layers that share nothing cannot be divided into 2"), (("mixer",), 3, "cannot be divided into 3")],
 )
 def test_groups_that_do_not_come_out_even_are_refused(shared: tuple[Shared, ...], groups: int, told: str) -> None:
     with pytest.raises(SpecError, match=told):
@@ -269,25 +269,27 @@ def test_groups_that_do_not_come_out_even_are_refused(shared: tuple[Shared, ...]
 def test_layers_that_differ_come_in_turn(side: Side) -> None:
     gated = block().replace(feed_forward=GatedSpec(inner=5))
     bare = block().replace(feed_forward=None)
-    spec = StackSpec(depth=5, block=block(), others=(gated, bare), visibility=(Full(), Window(reach=0)))
-    assert [spec.block_of(layer) for layer in range(5)] == [block(), gated, bare, block(), gated]
+    spec = StackSpec(depth=5, block=block(), next_blocks=(gated, bare), visibility=(Full(), Window(reach=0)))
+    assert [spec.layer_spec(layer) for layer in range(5)] == [block(), gated, bare, block(), gated]
     stack = build(spec)
-    assert [count(part) for part in stack.blocks] == [count(spec.block_of(layer).build(WIDTH)) for layer in range(5)]
+    assert [count(part) for part in stack.blocks] == [count(spec.layer_spec(layer).build(WIDTH)) for layer in range(5)]
     assert stack.visibilities == (Full(), Window(reach=0), Full(), Window(reach=0), Full())
     assert stack(STATES, Layout.within(side)).states.isfinite().all()
 
 
 def test_a_first_layer_whose_input_is_normed_already_does_not_norm_it_again(side: Side) -> None:
-    plain, normed = (build(StackSpec(depth=2, block=block(PRE), normed=normed)) for normed in (False, True))
-    left_out = plain.state_dict().keys() - normed.state_dict().keys()
+    plain, input_normed = (
+        build(StackSpec(depth=2, block=block(PRE), input_normed=input_normed)) for input_normed in (False, True)
+    )
+    left_out = plain.state_dict().keys() - input_normed.state_dict().keys()
     assert left_out == {"blocks.0.mixer.residual.norm.weight", "blocks.0.mixer.residual.norm.bias"}
     layout = Layout.within(side)
     entered = torch.nn.functional.layer_norm(STATES, (WIDTH,), eps=1e-12)
-    first = normed.blocks[0]
+    first = input_normed.blocks[0]
     assert isinstance(first, Block) and first.feed_forward is not None
     after = entered + first.mixer.part(entered, entered, layout)[0]
     expected = after + first.feed_forward.part(first.feed_forward.residual.norm(after))
-    torch.testing.assert_close(normed(entered, layout, keep_layers=True).layers[1], expected)
+    torch.testing.assert_close(input_normed(entered, layout, keep_layers=True).layers[1], expected)
 
 
 @pytest.mark.parametrize("residual", [POST, PRE])
@@ -297,7 +299,7 @@ def test_wanted_states_are_the_same_and_others_are_zero(residual: PostNormSpec |
     states = STATES.clone().requires_grad_()
     parameters = [states, *stack.parameters()]
     whole = stack(states, Layout.within(side)).states[wanted]
-    part = stack(states, Layout.within(side), wanted=wanted).states
+    part = stack(states, Layout.within(side), positions=wanted).states
     torch.testing.assert_close(part[wanted], whole)
     assert not part[others].any()
     weights = torch.randn(4, WIDTH, generator=torch.Generator().manual_seed(1))
@@ -309,7 +311,9 @@ def test_wanted_states_are_the_same_and_others_are_zero(residual: PostNormSpec |
 def test_kept_layers_are_whole_whatever_is_wanted(side: Side) -> None:
     stack = build(StackSpec(depth=2, block=block()))
     whole = stack(STATES, Layout.within(side), keep_layers=True)
-    part = stack(STATES, Layout.within(side), keep_layers=True, wanted=torch.tensor([2]))
+    part = stack(STATES, Layout.within(side), keep_layers=True, positions=torch.tensor([2]))
     assert all(one.equal(other) for one, other in zip(part.layers, whole.layers, strict=True))
     assert part.states.equal(whole.states)
-    assert build(StackSpec(depth=0, block=block()))(STATES, Layout.within(side), wanted=torch.tensor([2])).states.all()
+    assert build(StackSpec(depth=0, block=block()))(
+        STATES, Layout.within(side), positions=torch.tensor([2])
+    ).states.all()

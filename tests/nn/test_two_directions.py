@@ -13,6 +13,7 @@ from bertie.nn.layout import Layout, Side
 from bertie.nn.residual import PostNormSpec
 from bertie.nn.stack import BlockSpec, StackSpec
 from bertie.nn.two_directions import TwoDirections, TwoDirectionsSpec
+from bertie.nn.visibility import AntiCausal, Causal
 
 WIDTH = 8
 SIZES = [4, 1, 3]
@@ -74,7 +75,7 @@ def test_layers_are_those_of_both_halves(side: Side) -> None:
 
 
 def test_nothing_is_remembered(side: Side) -> None:
-    assert build()(STATES, Layout.within(side)).memory == (None, None)
+    assert build()(STATES, Layout.within(side)).memory is None
 
 
 def test_no_depth_gives_back_what_entered(side: Side) -> None:
@@ -95,3 +96,12 @@ def test_directions_have_weights_of_their_own() -> None:
 def test_a_width_that_two_directions_cannot_share_is_refused() -> None:
     with pytest.raises(SpecError, match="9 cannot be split into two directions"):
         TwoDirectionsSpec(stack=StackSpec(depth=1, block=BLOCK)).build(9)
+
+
+def test_layers_are_of_both_directions_with_what_each_sees() -> None:
+    stack = build()
+    layers = stack.layers()
+    assert [[layer.block for layer in one] for one in layers] == [
+        [stack.ahead.blocks[number], stack.back.blocks[number]] for number in range(len(layers))
+    ]
+    assert {tuple(layer.visibility for layer in one) for one in layers} == {(Causal(), AntiCausal())}

@@ -144,7 +144,7 @@ def test_divergence_is_in_the_scale_of_hard_labels_at_any_temperature() -> None:
 
 
 def test_without_a_teacher_there_is_nothing_to_learn(batch: Batch) -> None:
-    with pytest.raises(SpecError, match="no teacher to learn from; give its folder with --teacher"):
+    with pytest.raises(SpecError, match="no teacher to learn from; give its folder as `teacher`"):
         Model.new(STUDENT).loss(batch)
 
 

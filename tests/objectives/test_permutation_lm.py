@@ -131,9 +131,9 @@ def test_a_batch_with_nothing_to_predict_costs_nothing() -> None:
 
 def test_encoders_without_positions_in_their_scores_or_one_stack_are_refused() -> None:
     size = Size(depth=1, width=16, num_heads=2)
-    with pytest.raises(SpecError, match="where it stands"):
+    with pytest.raises(SpecError, match="would not know positions"):
         PermutationLM().build(RECIPES["bert"](size).encoder, VOCABULARY)
-    with pytest.raises(SpecError, match="blocks of one stack"):
+    with pytest.raises(SpecError, match="one stack of blocks"):
         PermutationLM().build(RECIPES["twoway"](size).encoder, VOCABULARY)
 
 

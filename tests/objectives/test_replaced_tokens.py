@@ -168,13 +168,13 @@ def test_a_model_without_a_generator_refuses_to_learn() -> None:
     model = Model.new(RECIPE.replace(objectives=(ReplacedTokens(),)))
     assert ReplacedTokens().ties(RECIPE.encoder) == {}
     assert {name.split(".")[2] for name, _ in model.heads.named_parameters(prefix="heads")} == {"head"}
-    with pytest.raises(SpecError, match="no generator to learn beside; begin with a recipe"):
+    with pytest.raises(SpecError, match="no generator to train with; start from a `recipe`"):
         model.loss(draw_batch())
 
 
 def test_tables_of_other_widths_cannot_be_shared() -> None:
     narrow = objective_of(RECIPE).changed({"generator.embeddings.factor": 8})
-    with pytest.raises(SpecError, match="share their tables, but these are 8 and 16 wide"):
+    with pytest.raises(SpecError, match="share tables, but theirs are 8 and 16 wide"):
         Model.new(RECIPE.replace(objectives=(narrow,)))
 
 

@@ -87,7 +87,7 @@ def test_boundaries_are_never_masked_and_targets_are_what_stood_there() -> None:
 
 
 def test_before_anything_is_masked_it_cannot_stand() -> None:
-    with pytest.raises(SpecError, match="nothing is masked yet; put the objective that masks before span-boundary"):
+    with pytest.raises(SpecError, match="span-boundary needs masked tokens; put the objective that masks before it"):
         SpanBoundary().corrupt({"tokens": np.arange(9)}, VOCABULARY, np.random.default_rng(0))
 
 

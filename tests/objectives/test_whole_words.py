@@ -17,11 +17,11 @@ from bertie.data.shapes import Segments
 from bertie.objectives.masked_lm import MaskedLM
 from bertie.objectives.objective import Vocabulary
 from bertie.text.segmenters import JiebaSegmenter, Segmenter
-from bertie.text.tokenizer import Tokenizer
-from bertie.text.vocab.options import VocabOptions
+from bertie.text.tokenizers.tokenizer import Tokenizer
+from bertie.text.tokenizers.word_tokens import WordTokenizer
 from bertie.text.vocab.pipelines import build_splitter, build_tokenizer
 from bertie.text.vocab.training import train
-from bertie.text.word_tokens import WordTokenizer
+from bertie.text.vocab.vocab_options import VocabOptions
 
 SENTENCE = "使用语言模型来预测下一个词的probability"
 KNOWN = [

@@ -141,7 +141,7 @@ def test_sharing_of_one_part_alone_keeps_our_names_and_says_so(shared_part: str,
     ("changes", "told"),
     [
         ({"inner_group_num": 2}, "sets inner_group_num to 2"),
-        ({"num_hidden_groups": 2, "num_hidden_layers": 3}, "do not make 2 groups"),
+        ({"num_hidden_groups": 2, "num_hidden_layers": 3}, "cannot be divided into 2 groups"),
         ({"position_embedding_type": "relative_key"}, "sets position_embedding_type"),
     ],
 )

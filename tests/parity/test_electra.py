@@ -29,7 +29,7 @@ import bertie
 from bertie.batch import Batch, Ragged
 from bertie.models.layouts import LAYOUTS
 from bertie.models.model import Model
-from bertie.models.placement import placement
+from bertie.models.placement import place_tensors
 from bertie.models.pretrained import Pretrained
 from bertie.models.recipe import SIZES
 from bertie.models.recipes import electra
@@ -176,10 +176,12 @@ def test_loss_and_every_gradient_of_both(both: Model, tmp_path: Path) -> None:
     own = dict(both.named_parameters(remove_duplicate=False))
     wanted: dict[Tensor, Tensor] = {}  # what is tied is told twice, and adds up
     theirs = {"": dict(discriminator.named_parameters()), "generator": dict(generator.named_parameters())}
-    for place, entries in placement(both, LAYOUTS["electra"]).items():
-        for entry in entries:
-            told = entry.join([gradient(theirs[place][name]) for name in entry.theirs])
-            wanted[own[entry.ours]] = wanted.get(own[entry.ours], 0) + told
+    entries, copies = place_tensors(both, LAYOUTS["electra"], both.recipe)
+    for entry in [*entries, *(copy for copy in copies if copy.theirs[0].startswith("generator/"))]:
+        places, names = zip(*(name.rpartition("/")[::2] for name in entry.theirs), strict=True)
+        gradients = [gradient(theirs[place][name]) for place, name in zip(places, names, strict=True)]
+        told = entry.join(gradients, own[entry.ours].shape)
+        wanted[own[entry.ours]] = wanted.get(own[entry.ours], 0) + told
     assert set(wanted) == set(both.parameters())
     for parameter, told in wanted.items():
         close(gradient(parameter), told, 1e-4)

@@ -115,7 +115,7 @@ def test_the_older_spelling_of_a_config_is_read(tmp_path: Path) -> None:
     encoder = bertie.load(tmp_path).recipe.encoder
     assert isinstance(encoder.stack, StackSpec)
     assert encoder.stack.visibility == (Full(), Window(reach=3))
-    blocks = (encoder.stack.block, *encoder.stack.others)
+    blocks = (encoder.stack.block, *encoder.stack.next_blocks)
     assert [block.mixer.scorer.base for block in blocks] == [77.0, 55.0]  # type: ignore[union-attr]
 
 
@@ -162,7 +162,7 @@ def test_settings_that_change_the_computation_are_refused(
 @pytest.mark.parametrize(
     "changes",
     [
-        {"encoder.stack.normed": False},
+        {"encoder.stack.input_normed": False},
         {"encoder.stack.block.feed_forward.inner": 7},  # other layers have another one
         {"encoder.stack.visibility": (Full(), Window(reach=4), Window(reach=5))},
         {"encoder.embeddings.norm_bias": True},

@@ -16,7 +16,7 @@ from bertie.models.recipes import bert
 from bertie.models.task_recipe import task_recipe
 from bertie.tasks.siamese import Siamese
 from bertie.tasks.task import Values
-from bertie.text.vocabulary import wordpiece_tokenizer
+from bertie.text.tokenizers.vocabulary import wordpiece_tokenizer
 
 WORDS = ["good", "bad", "film", "food", "a", "the", "was", "very", "cat", "dog", "sat", "purrs", "barks", "?", "."]
 PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *WORDS]

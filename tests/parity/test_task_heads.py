@@ -25,8 +25,10 @@ from bertie.nn.crf import CRFSpec
 from bertie.nn.heads import SequenceHeadSpec, TransformSpec
 from bertie.nn.pooling import FirstDenseSpec
 from bertie.tasks.answering import Answering
+from bertie.tasks.aspects import Aspects
 from bertie.tasks.choosing import Choice, Rank
-from bertie.tasks.classification import Aspects, Classify, MultiLabel, Pair
+from bertie.tasks.classification import Classify, Pair
+from bertie.tasks.multi_label import MultiLabel
 from bertie.tasks.similarity import Similarity
 from bertie.tasks.tagging import Tagging
 from bertie.tasks.task import Task
@@ -275,7 +277,7 @@ def test_what_has_no_name_there_is_kept_apart_and_told(
     base: Recipe, tasks: list[Task], apart: str, kind: str, tmp_path: Path
 ) -> None:
     ours = Pretrained(Model.new(base.replace(objectives=tuple(tasks)), seed=1))
-    with pytest.warns(UserWarning, match=f"transformers knows this model without its {apart}: "):
+    with pytest.warns(UserWarning, match=f"transformers opens this model without its {apart}, "):
         ours.save(tmp_path)
     assert (tmp_path / HEADS).exists()
     same_logits(ours.model, from_folder(AUTO[kind], tmp_path))

@@ -14,15 +14,16 @@ from bertie.data.masking import Replacement
 from bertie.data.shapes import Pairs
 from bertie.models.layouts import LAYOUTS
 from bertie.models.model import Model
+from bertie.models.placement import place_tensors
 from bertie.models.pretrained import Pretrained
 from bertie.models.recipe import SIZES
 from bertie.models.recipes import bert
 from bertie.objectives.masked_lm import MaskedLM
 from bertie.objectives.next_sentence import NextSentence
 from bertie.objectives.objective import Vocabulary
-from bertie.train.loop import take_step
-from bertie.train.optimiser import AdamWSpec
-from bertie.train.schedule import Linear
+from bertie.train.learning.optimizer import AdamWSpec
+from bertie.train.learning.schedule import Linear
+from bertie.train.loop import CLIP, take_step
 
 VOCAB_SIZE, MASK, NUM_SPECIAL = 2000, 4, 5
 NUM_STEPS, WARMUP = 20, 5
@@ -79,7 +80,7 @@ def their_loss(model: transformers.BertForPreTraining, batch: Batch) -> Tensor:
     return loss
 
 
-def their_optimiser(model: transformers.BertForPreTraining) -> torch.optim.AdamW:
+def their_optimizer(model: transformers.BertForPreTraining) -> torch.optim.AdamW:
     """As in their example scripts: no decay for names with "bias" or "LayerNorm.weight" in them."""
     groups: list[dict[str, object]] = []
     for decay, bare in ((ADAMW.decay, False), (0.0, True)):
@@ -107,10 +108,10 @@ def test_loss_and_every_gradient(models: tuple[Model, transformers.BertForPreTra
     assert found.item() == pytest.approx(expected.item(), abs=1e-5, rel=0)
     own, other = dict(ours.named_parameters()), dict(theirs.named_parameters())
     compared = set()
-    for entry in LAYOUTS["bert"].entries(ours.recipe):
+    for entry in place_tensors(ours, LAYOUTS["bert"], ours.recipe)[0]:
         gradient = gradient_of(own[entry.ours])
         assert float(gradient.abs().max()) > 1e-5, f"{entry.ours} would compare nothing"
-        wanted = entry.join([gradient_of(other[name]) for name in entry.theirs])
+        wanted = entry.join([gradient_of(other[name]) for name in entry.theirs], gradient.shape)
         assert float((gradient - wanted).abs().max()) <= 1e-5, entry.ours
         compared.add(entry.ours)
     assert compared == set(own)
@@ -119,21 +120,21 @@ def test_loss_and_every_gradient(models: tuple[Model, transformers.BertForPreTra
 def test_twenty_steps(models: tuple[Model, transformers.BertForPreTraining]) -> None:
     ours, theirs = models
     batches = [draw_batch(ours, seed % 4) for seed in range(NUM_STEPS)]  # some again, to be learned
-    schedule, optimiser, found = Linear(warmup=WARMUP / NUM_STEPS), ADAMW.build(ours), []
+    schedule, optimizer, found = Linear(warmup=WARMUP / NUM_STEPS), ADAMW.build(ours), []
     for step, batch in enumerate(batches):
         factor = schedule.factor(step / NUM_STEPS, (step + 1) / NUM_STEPS)
-        found.append(float(take_step(ours, [batch], optimiser, ADAMW, factor, step=step).report.loss()))
+        found.append(float(take_step(ours, [batch], optimizer, factor, step=step).report.loss()))
 
-    optimiser, expected = their_optimiser(theirs), []
+    their_adamw, expected = their_optimizer(theirs), []
     for step, batch in enumerate(batches):
         share = (step + 1) / WARMUP if step < WARMUP else (NUM_STEPS - step) / (NUM_STEPS - WARMUP)
-        for group in optimiser.param_groups:
+        for group in their_adamw.param_groups:
             group["lr"] = ADAMW.rate * share
         loss = their_loss(theirs, batch)
-        optimiser.zero_grad()
+        their_adamw.zero_grad()
         loss.backward()
-        torch.nn.utils.clip_grad_norm_(theirs.parameters(), ADAMW.clip)
-        optimiser.step()
+        torch.nn.utils.clip_grad_norm_(theirs.parameters(), CLIP)
+        their_adamw.step()
         expected.append(loss.item())
     assert found == pytest.approx(expected, abs=1e-4, rel=0)
     assert expected[-1] < expected[0] - 0.5, "twenty steps that learn nothing would prove nothing"

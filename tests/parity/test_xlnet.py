@@ -104,7 +104,10 @@ def test_memory_over_three_calls(mem_len: int, with_segments: bool, tmp_path: Pa
         for own, other in zip(encoded.layers, expected.hidden_states, strict=True):
             close(own, other.flatten(0, 1))
         memory, mems = encoded.memory, expected.mems
-        for kept, theirs_kept in zip(memory, mems, strict=True):
+        assert memory is not None
+        for layer, theirs_kept in zip(memory.layers, mems, strict=True):
+            assert layer is not None
+            kept = layer["states"]
             assert isinstance(kept, Ragged)
             close(kept.pad(), theirs_kept.transpose(0, 1))
 

@@ -2,7 +2,7 @@ from collections.abc import Callable
 
 import pytest
 
-from bertie.quickstart.entry import Entry
+from bertie.quickstart.entries import Entry
 
 
 @pytest.fixture

@@ -1,5 +1,6 @@
-"""What is parsed is not run, what is compiled is asked, what repeats is counted."""
+"""Python files are parsed and not run, compiled modules are imported, repeated texts are counted."""
 
+import ast
 from pathlib import Path
 
 import pytest
@@ -9,17 +10,20 @@ from bertie.quickstart.documentation import (
     Gathered,
     Parsed,
     SourceFile,
-    asked,
     compiled_modules,
     entry_of,
     gather,
+    imported_entries,
     paragraphs_of,
     parse_files,
     public_name,
+    reexports_of,
     source_files,
     topics,
+    with_public_name,
 )
-from bertie.quickstart.entry import Entry
+from bertie.quickstart.entries import Entry
+from bertie.reporting.events import Event, ignore
 
 SOURCE = '''
 """Shapes of the plane.
@@ -108,7 +112,7 @@ def test_a_text_is_there_once() -> None:
     gathered = Gathered()
     gathered.add([entry("a.b", "One."), entry("a.b", "Other."), entry("a.c", "One."), entry("a.d", "Two.")])
     assert [one.name for one in gathered.entries] == ["a.b", "a.d"]
-    assert gathered.counts == {"under a name that was there": 1, "with a text that was there": 1}
+    assert gathered.counts == {"with a name seen before": 1, "with a text seen before": 1}
     assert gathered.num_groups == 1
 
 
@@ -131,7 +135,7 @@ def test_what_a_package_shows_of_a_private_module_has_its_public_name(
         (tmp_path / name).write_text(text)
     monkeypatch.setattr(documentation, "compiled_modules", list)
     modules = {"pack/__init__.py": "pack", "pack/_inner.py": "pack._inner"}
-    found = gather([SourceFile(str(tmp_path / path), module) for path, module in modules.items()], lambda count: None)
+    found = gather([SourceFile(str(tmp_path / path), module) for path, module in modules.items()], ignore)
     assert "pack.Shape" in {entry.name for entry in found.entries}
 
 
@@ -141,12 +145,12 @@ def test_compiled_modules_are_asked_under_their_public_names() -> None:
     names = compiled_modules()
     assert {"math", "csv", "itertools", "os", "time", "torch"} <= set(names)
     assert not [name for name in names if name.startswith("_")]
-    entries = {entry.name: entry for name in ("csv", "math", "os") for entry in asked(name)}
+    entries = {entry.name: entry for name in ("csv", "math", "os") for entry in imported_entries(name)}
     assert "square root" in entries["math.sqrt"].summary
     assert {"csv.reader", "os.listdir"} <= set(entries)
     assert not {"csv.StringIO", "os.sys"} & set(entries), "what a module took from another is the other's"
     assert {entry.group for entry in entries.values()} == {"csv", "math", "os"}
-    assert list(asked("a_module_that_is_nowhere")) == []
+    assert list(imported_entries("a_module_that_is_nowhere")) == []
 
 
 def test_the_language_has_topics() -> None:
@@ -181,10 +185,51 @@ def test_files_are_those_of_the_library_and_the_packages_without_tests_and_copie
 def test_everything_is_gathered_the_parsed_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(documentation, "compiled_modules", lambda: ["math"])
     (tmp_path / "math.py").write_text('def sqrt(x):\n    "Ours."\n')
-    counted: list[int] = []
-    found = gather([SourceFile(str(tmp_path / "math.py"), "math")], counted.append)
+    events: list[Event] = []
+    found = gather([SourceFile(str(tmp_path / "math.py"), "math")], events.append)
     named = {entry.name: entry.summary for entry in found.entries}
     assert named["math.sqrt"] == "Ours."
     assert "math.sin" in named
     assert any(entry.kind == "topic" for entry in found.entries)
-    assert counted == [1]
+    assert [(event.data["done"], event.data["total"]) for event in events] == [(1, 1)]
+
+
+PACKAGE = """
+from ._kmeans import KMeans, k_means as cluster, _hidden
+from .tree import Tree
+from ._all import *
+from other._part import Thing
+from pack._absolute import There
+from .._above import Above
+from . import _module
+"""
+
+
+def test_names_that_a_package_has_from_its_private_modules() -> None:
+    assert reexports_of(ast.parse(PACKAGE), "pack.part") == {
+        "pack.part._kmeans.KMeans": "pack.part.KMeans",
+        "pack.part._kmeans.k_means": "pack.part.cluster",
+        "pack.part._all.*": "pack.part",
+        "pack._absolute.There": "pack.part.There",
+        "pack._above.Above": "pack.part.Above",
+    }
+    assert reexports_of(ast.parse(PACKAGE), "pack._part") == {}, "a private package re-exports nothing"
+
+
+@pytest.mark.parametrize(
+    ("name", "source", "expected"),
+    [
+        ("pack._a.Shape", "pack._a", "pack.Shape"),
+        ("pack._a.Shape.area", "pack._a", "pack.Shape.area"),
+        ("pack._a.Shape._area", "pack._a", "pack._a.Shape._area"),
+        ("pack._a.other", "pack._a", "pack._a.other"),
+        ("pack._b.any", "pack._b", "pack.part.any"),
+        ("pack._a", "pack._a", "pack._a"),
+        ("pack.open.Shape", "pack.open", "pack.open.Shape"),
+    ],
+)
+def test_an_entry_has_its_public_name(name: str, source: str, expected: str) -> None:
+    reexports = {"pack._a.Shape": "pack.Shape", "pack._b.*": "pack.part", "pack.open.Shape": "nowhere"}
+    entry = Entry(name, "pack", source, "function", "Text.", "")
+    assert with_public_name(entry, reexports).name == expected
+    assert with_public_name(entry, reexports).source == source

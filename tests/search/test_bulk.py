@@ -5,7 +5,7 @@ import hashlib
 import io
 import json
 import tracemalloc
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,10 +15,11 @@ import pytest
 
 import bertie.search.bulk
 from bertie.errors import InputError, SpecError, UserError
-from bertie.search.bulk import EmbedInterrupted, EmbedProgress, EmbedReport, Encode, embed_file
+from bertie.reporting.events import Event, OnEvent, ignore
+from bertie.search.bulk import EmbedInterrupted, EmbedReport, Encode, embed_file
 from bertie.search.spool import Journal, Spool
 from bertie.search.vector_files import VectorFile
-from bertie.text.files import TextSource
+from bertie.text.reading.files import TextSource
 
 SETTINGS = {"model": "abc", "pooling": "mean"}
 TEXTS = [f"text number {number} " + "word " * (number % 7) if number % 10 else "" for number in range(95)]
@@ -78,10 +79,10 @@ def run(
     settings: Mapping[str, str | int] = SETTINGS,
     restart: bool = False,
     overwrite: bool = False,
-    progress: Callable[[EmbedProgress], None] | None = None,
+    on_event: OnEvent = ignore,
 ) -> EmbedReport:
     return embed_file(
-        encode, source, target, settings=settings, restart=restart, overwrite=overwrite, progress=progress
+        encode, source, target, settings=settings, restart=restart, overwrite=overwrite, on_event=on_event
     )
 
 
@@ -218,12 +219,12 @@ def test_other_settings_are_refused_by_name_and_restart_starts_anew(source: Path
         run(source, tmp_path / "v.npy", settings={"model": "def", "pooling": "mean", "max_length": 8})
     assert str(caught.value) == (
         f"{tmp_path}/v.npy: an unfinished run of 30 texts does not fit: max_length was None and is now 8; "
-        "model was 'abc' and is now 'def'; use --restart to start anew, or what it was begun with"
+        "model was 'abc' and is now 'def'; give `restart` to start over, or the settings it was started with"
     )
     with pytest.raises(UserError, match="dtype was 'float32' and is now 'float16'"):
         run(source, VectorFile(tmp_path / "v.npy", "float16"))
-    with pytest.raises(UserError, match="field was None and is now 'body'"):
-        run(TextSource(source, field="body"), tmp_path / "v.npy")
+    with pytest.raises(UserError, match="column was None and is now 'body'"):
+        run(TextSource(source, column="body"), tmp_path / "v.npy")
     assert (tmp_path / "v.npy.part").read_bytes() == before
     report = run(source, tmp_path / "v.npy", settings={"model": "def"}, restart=True)
     assert report.num_resumed == 0 and report.num_texts == 95
@@ -273,7 +274,7 @@ def test_standard_input_continues_when_it_brings_the_same_texts(
 def test_a_finished_file_is_replaced_only_when_asked(source: Path, tmp_path: Path) -> None:
     target = tmp_path / "v.npy"
     target.write_bytes(b"precious")
-    with pytest.raises(UserError, match=r"v.npy: the file exists already; use --overwrite to replace it"):
+    with pytest.raises(UserError, match=r"v.npy: the file exists already; give `overwrite` to replace it"):
         run(source, target)
     with pytest.raises(UserError, match="exists already"):
         run(source, target, restart=True)
@@ -314,7 +315,7 @@ def test_an_interrupt_just_after_a_chunk_was_written_does_not_lose_it(
 
 def test_two_runs_do_not_write_the_same_file(source: Path, tmp_path: Path) -> None:
     def encode_and_start_another(texts: list[str]) -> FakeEncoding:
-        with pytest.raises(UserError, match=r"another run is writing .*v.npy"):
+        with pytest.raises(UserError, match=r"another process is using .*v.npy"):
             run(source, tmp_path / "v.npy", restart=True)
         return encode(texts)
 
@@ -358,11 +359,11 @@ def test_an_encoder_that_loses_a_vector_is_a_bug(source: Path, tmp_path: Path) -
 
 def test_progress_counts_up_and_knows_the_fraction(source: Path, tmp_path: Path) -> None:
     stop_after(3, source, tmp_path / "v.npy")
-    events: list[EmbedProgress] = []
-    run(source, tmp_path / "v.npy", progress=events.append)
-    assert [event.num_texts for event in events] == [30, 40, 50, 60, 70, 80, 90, 95]
-    assert events[0].tokens_per_second == 0.0 and events[1].tokens_per_second > 0.0
-    assert events[-1].fraction == 1.0
+    events: list[Event] = []
+    run(source, tmp_path / "v.npy", on_event=events.append)
+    assert [event.data["done"] for event in events] == [30, 40, 50, 60, 70, 80, 90, 95]
+    assert events[0].data["tokens_per_second"] == 0.0 and events[1].data["tokens_per_second"] > 0.0
+    assert events[-1].data["fraction"] == 1.0
 
 
 @pytest.mark.parametrize("name", ["v.npy", "v.parquet"])

@@ -2,12 +2,11 @@
 
 import io
 from pathlib import Path
-from typing import BinaryIO
 
 import numpy as np
 import pytest
 
-from bertie.search.spool import Journal, Spool, npy_header, replace_file
+from bertie.search.spool import Journal, Spool, npy_header
 
 
 @pytest.mark.parametrize("dtype", ["<f4", "<f2"])
@@ -17,20 +16,6 @@ def test_the_header_keeps_its_length_whatever_the_number_of_rows(dtype: str, wid
     assert len(lengths) == 1
     read = np.load(io.BytesIO(npy_header(2, width, np.dtype(dtype)) + bytes(2 * width * np.dtype(dtype).itemsize)))
     assert read.shape == (2, width) and read.dtype == np.dtype(dtype)
-
-
-def test_a_failed_replacement_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> None:
-    (tmp_path / "a").write_bytes(b"old")
-
-    def fail(file: BinaryIO) -> None:
-        file.write(b"half of the n")
-        raise RuntimeError
-
-    with pytest.raises(RuntimeError):
-        replace_file(tmp_path / "a", fail)
-    assert (tmp_path / "a").read_bytes() == b"old" and len(list(tmp_path.iterdir())) == 1
-    replace_file(tmp_path / "a", lambda file: file.write(b"new"))
-    assert (tmp_path / "a").read_bytes() == b"new"
 
 
 def test_rows_and_journal_are_read_back_as_they_were_written(tmp_path: Path) -> None:

@@ -15,14 +15,16 @@ from bertie.models.recipe import Recipe, Size
 from bertie.models.recipes import bert
 from bertie.nn.crf import CRFSpec
 from bertie.tasks.answering import Answering
+from bertie.tasks.aspects import Aspects
 from bertie.tasks.choosing import Choice, Rank
-from bertie.tasks.classification import Aspects, Classify, MultiLabel, Pair
+from bertie.tasks.classification import Classify, Pair
+from bertie.tasks.multi_label import MultiLabel
 from bertie.tasks.siamese import Siamese
 from bertie.tasks.similarity import Similarity
 from bertie.tasks.tagging import Tagging
 from bertie.tasks.task import Answer, Example, Task, Values
-from bertie.text.tokenizer import Tokenizer
-from bertie.text.vocabulary import wordpiece_tokenizer
+from bertie.text.tokenizers.tokenizer import Tokenizer
+from bertie.text.tokenizers.vocabulary import wordpiece_tokenizer
 
 WORDS = (
     *("good", "bad", "fine", "dull", "film", "story", "food", "service", "a", "the", "of", "is", "in", "who", "what"),
@@ -219,12 +221,12 @@ def learned(name: str) -> Learned:
     examples = [read(task, values) for values in given]
     model = new_model(task)
     batch = collate([sample for example in examples for sample in example.samples])
-    optimiser = torch.optim.AdamW(model.parameters(), lr=6e-3)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=6e-3)
     for _ in range(300):
         loss = model.loss(batch).loss()
         if float(loss.detach()) < 3e-3:
             break
-        optimiser.zero_grad()
+        optimizer.zero_grad()
         loss.backward()
-        optimiser.step()
+        optimizer.step()
     return Learned(task, model, examples, given)

@@ -26,7 +26,7 @@ def row(answer: str | None, passage: str = PASSAGE, question: str = "where is An
 
 def said(example: Example, best: tuple[str, float], none: float = 0.0) -> list[np.ndarray]:
     """Logits that give this text of the passage this score in all windows, and no answer the other."""
-    windows, passage = example.told["windows"], example.told["passage"]
+    windows, passage = example.context["windows"], example.context["passage"]
     text, score = best
     start = passage.index(text)
     found = windows.tokens_of(start, start + len(text))
@@ -54,7 +54,7 @@ def test_answers_as_squad_and_as_data_sets_have_them() -> None:
     "cell", [None, math.nan, "Paris", ["Paris"], [{"text": "Paris"}], {"text": ["a"], "answer_start": []}]
 )
 def test_what_are_no_answers(cell: Any) -> None:
-    with pytest.raises(InputError, match="the answers are no list of text and answer_start"):
+    with pytest.raises(InputError, match="the answers are not a list of text and answer_start"):
         answers_in(cell)
 
 
@@ -82,10 +82,10 @@ def test_whether_some_questions_have_no_answer_is_told_by_the_rows_lazily() -> N
     [
         (
             {"answers": [{"text": "Paris", "answer_start": 12}]},
-            "the answer 'Paris' is not at its place, 12, in the passage",
+            "the answer 'Paris' is not at character 12 of the passage",
         ),
-        ({"answers": [{"text": "Paris", "answer_start": 900}]}, "is not at its place, 900"),
-        ({"answers": [{"text": ".", "answer_start": -1}]}, "is not at its place, -1"),
+        ({"answers": [{"text": "Paris", "answer_start": 900}]}, "is not at character 900"),
+        ({"answers": [{"text": ".", "answer_start": -1}]}, "is not at character -1"),
         ({"question": " "}, "the question is empty"),
         ({"passage": math.nan}, "the passage is empty"),
         ({"question": "where is the cat? " * 20}, "the question leaves 0 of 64 tokens for the passage"),
@@ -141,7 +141,7 @@ def test_a_text_stands_once_among_the_best_however_often_the_passage_has_it() ->
     task = Answering(stride=8)
     example = read(task, {"question": "who?", "passage": LONG})
     rng = np.random.default_rng(0)
-    outputs = [rng.normal(size=(len(window.fields["tokens"]), 2)) for window in example.told["windows"].rows]
+    outputs = [rng.normal(size=(len(window.fields["tokens"]), 2)) for window in example.context["windows"].rows]
     answer = task.answer(example, outputs)
     texts = [one["text"] for one in answer["nbest"]]
     scores = [one["score"] for one in answer["nbest"]]
@@ -188,9 +188,9 @@ def test_whether_there_is_no_answer_is_decided_by_a_threshold_that_is_tuned() ->
     }  # fmt: skip
     assert (answers[2]["start"], answers[2]["text"]) == (-1, "") and answers[2]["nbest"][0]["text"] == "Bob"
     kinds = ["answer", "answer", "no answer", "no answer"]
-    assert tuned.labels_told(answers, gold) == {"question": [(kind, kind) for kind in kinds]}
+    assert tuned.label_pairs(answers, gold) == {"question": [(kind, kind) for kind in kinds]}
     assert [tuned.labels_of(one) for one in gold] == [[kind] for kind in kinds]
-    assert always.labels_told(answers, gold) == {} and always.labels_of(["Paris"]) == []
+    assert always.label_pairs(answers, gold) == {} and always.labels_of(["Paris"]) == []
 
 
 def test_the_least_sure_window_decides_about_no_answer() -> None:
@@ -208,10 +208,10 @@ def test_the_least_sure_window_decides_about_no_answer() -> None:
 def test_mistakes_are_measured_as_the_language_is() -> None:
     english, chinese = Answering(), Answering(language="chinese")
     answer = {"text": "the Paris"}
-    assert english.wrongness(answer, ["Paris", "Rome"]) == 0
-    assert english.wrongness({"text": "Rome"}, ["Paris"]) == 1
+    assert english.error_severity(answer, ["Paris", "Rome"]) == 0
+    assert english.error_severity({"text": "Rome"}, ["Paris"]) == 1
     told = {"text": "北京在"}
-    assert chinese.wrongness(told, ["北京"]) == pytest.approx(1 - 0.8)
+    assert chinese.error_severity(told, ["北京"]) == pytest.approx(1 - 0.8)
     assert chinese.score([told], [["北京"]]) == {"exact_match": 0.0, "f1": pytest.approx(0.8)}
     assert english.score([told], [["北京"]])["f1"] == 0
 
@@ -261,11 +261,11 @@ def test_real_answers_that_are_not_at_their_place_are_refused_one_by_one(shared:
         for answer in values["answers"]:
             if not values["context"].startswith(answer["text"], answer["answer_start"]):
                 found += 1
-                with pytest.raises(InputError, match="is not at its place"):
+                with pytest.raises(InputError, match="is not at character"):
                     read(task, {**given, "answers": [answer]}, length=384)
         if found:
             wrong_rows += 1
-            with pytest.raises(InputError, match="is not at its place"):
+            with pytest.raises(InputError, match="is not at character"):
                 read(task, {**given, "answers": values["answers"]}, length=384)
         refused += found
     assert (refused, wrong_rows) == (200, 176)

@@ -42,7 +42,9 @@ def test_labels_from_one_tell_themselves() -> None:
     answer = from_one.answer(example, [np.array([0.0, 1.0, 3.0])])
     assert answer["choice"] == 3 and answer["candidate"] == "in Rome"
     assert from_one.score([answer], [example.gold]) == {"accuracy": 1.0}
-    assert from_one.wrongness(answer, 3) == 0 and from_one.wrongness(answer, 2) == 1 - answer["probabilities"][1]
+    assert (
+        from_one.error_severity(answer, 3) == 0 and from_one.error_severity(answer, 2) == 1 - answer["probabilities"][1]
+    )
     assert from_one.labels_of(3) == ["3"]
 
 
@@ -54,7 +56,7 @@ def test_candidates_with_names_of_their_own() -> None:
 
 def test_labels_that_are_also_texts() -> None:
     assert read(Choice(), choice("3", ["1", "2", "3", "4"])).gold == 2
-    assert read(Choice(), choice(30, [10, 20, 30])).told["candidates"] == ["10", "20", "30"]
+    assert read(Choice(), choice(30, [10, 20, 30])).context["candidates"] == ["10", "20", "30"]
 
 
 def test_candidates_that_are_numbers_and_labels_that_count_them() -> None:
@@ -73,8 +75,8 @@ def test_candidates_that_are_numbers_and_labels_that_count_them() -> None:
         (choice("E"), "the label 'E' names none"),
         (choice("meows"), "the label 'meows' names none"),
         (choice(math.nan), "the label is empty"),
-        (choice(0, ["barks"]), "there is no list of two candidates or more"),
-        (choice(0, "barks"), "there is no list of two candidates or more"),
+        (choice(0, ["barks"]), "there is no list of at least two candidates"),
+        (choice(0, "barks"), "there is no list of at least two candidates"),
         (choice(0, ["barks", ""]), "the candidate is empty"),
         (choice(0, ["barks", None]), "the candidate is empty"),
         ({"candidates": ENDINGS, "label": 0}, "the text is empty"),
@@ -135,9 +137,7 @@ def test_relevance_is_yes_or_no_or_a_grade(cell: Any, relevant: bool) -> None:
     assert is_relevant(cell) is relevant
 
 
-@pytest.mark.parametrize(
-    ("cell", "message"), [("maybe", "'maybe' is neither yes or no nor a number"), ("", "is empty")]
-)
+@pytest.mark.parametrize(("cell", "message"), [("maybe", "'maybe' is neither yes, no nor a number"), ("", "is empty")])
 def test_what_is_no_relevance(cell: Any, message: str) -> None:
     with pytest.raises(InputError, match=message):
         read(Rank(), {"text": "a", "other": "b", "relevance": cell})
@@ -172,6 +172,6 @@ def test_a_score_is_a_logit_and_its_probability() -> None:
     task = Rank()
     answer = task.answer(Example(()), [np.array([-2.0], np.float32)])
     assert answer == {"score": -2.0, "probability": pytest.approx(0.119203, abs=1e-6)}
-    assert task.wrongness(answer, ("q", 0)) == 0
-    assert task.wrongness(answer, ("q", 1)) == pytest.approx(1 - 0.119203, abs=1e-6)
-    assert task.labels_told([answer], [("q", 1)]) == {"candidate": [("relevant", "not relevant")]}
+    assert task.error_severity(answer, ("q", 0)) == 0
+    assert task.error_severity(answer, ("q", 1)) == pytest.approx(1 - 0.119203, abs=1e-6)
+    assert task.label_pairs([answer], [("q", 1)]) == {"candidate": [("relevant", "not relevant")]}

@@ -11,7 +11,9 @@ from tests.tasks.learning import TINY, answers_to, learned, new_model, read, row
 
 from bertie.batch import collate
 from bertie.errors import InputError
-from bertie.tasks.classification import Aspects, Classify, MultiLabel, Pair
+from bertie.tasks.aspects import Aspects
+from bertie.tasks.classification import Classify, Pair
+from bertie.tasks.multi_label import MultiLabel
 from bertie.tasks.task import Example
 
 
@@ -43,7 +45,7 @@ def test_rows_are_read_one_by_one_and_those_without_a_label_tell_nothing() -> No
 
 
 def test_one_kind_of_label_is_refused() -> None:
-    with pytest.raises(InputError, match="every row has the label '1'; there must be two to learn a difference"):
+    with pytest.raises(InputError, match="every row has the label '1'; at least two are needed"):
         fitted(1, "1")
     with pytest.raises(InputError, match="no row has a label"):
         fitted("", None)
@@ -52,7 +54,7 @@ def test_one_kind_of_label_is_refused() -> None:
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({"text": "a", "label": "c"}, "the label 'c' is not among those of the training data"),
+        ({"text": "a", "label": "c"}, "the label 'c' is not in the training data"),
         ({"text": "a", "label": ""}, "the label is empty"),
         ({"text": "a", "label": math.nan}, "the label is empty"),
         ({"text": " ", "label": "a"}, "the text is empty"),
@@ -108,9 +110,9 @@ def test_a_head_without_a_pooler_brings_its_own_layer() -> None:
 def test_a_mistake_is_worse_the_surer_it_was() -> None:
     task = fitted("a", "b")
     answers = [task.answer(Example(()), [np.array(logits)]) for logits in ([2.0, 0.0], [0.1, 0.0], [0.0, 0.1])]
-    wrong = [task.wrongness(answer, "b") for answer in answers]
+    wrong = [task.error_severity(answer, "b") for answer in answers]
     assert wrong[0] > wrong[1] > 0 == wrong[2]
-    assert task.labels_told(answers, ["b", "a", "b"]) == {"label": [("b", "a"), ("a", "a"), ("b", "b")]}
+    assert task.label_pairs(answers, ["b", "a", "b"]) == {"label": [("b", "a"), ("a", "a"), ("b", "b")]}
     assert task.labels_of("b") == ["b"]
 
 
@@ -137,7 +139,7 @@ def test_labels_in_a_list_or_in_one_cell() -> None:
 @pytest.mark.parametrize(
     ("cell", "message"),
     [
-        ("a, d", "the label 'd' is not among those of the training data"),
+        ("a, d", "the label 'd' is not in the training data"),
         (math.nan, "the label is empty"),
         (["a", None], "the label is empty"),
     ],
@@ -175,10 +177,10 @@ def test_each_label_is_a_question_of_yes_and_no() -> None:
     task = MultiLabel(labels=("a", "b"), thresholds=(0.5, 0.5))
     answer = task.answer(Example(()), [np.array([3.0, -1.0])])
     assert answer["labels"] == ["a"]
-    assert task.labels_told([answer], [["b"]]) == {"a": [("no", "yes")], "b": [("yes", "no")]}
+    assert task.label_pairs([answer], [["b"]]) == {"a": [("no", "yes")], "b": [("yes", "no")]}
     p = answer["probabilities"]
-    assert task.wrongness(answer, ["b"]) == pytest.approx(p["a"] + 1 - p["b"])
-    assert task.wrongness(answer, ["a"]) == 0
+    assert task.error_severity(answer, ["b"]) == pytest.approx(p["a"] + 1 - p["b"])
+    assert task.error_severity(answer, ["a"]) == 0
     assert task.labels_of(["a", "b"]) == ["a", "b"]
 
 
@@ -195,9 +197,9 @@ def test_every_aspect_has_labels_of_its_own() -> None:
     scores = known.task.score(answers, known.gold)
     assert {"accuracy", "macro_f1", "food.accuracy", "service.macro_f1"} <= set(scores)
     wrong = {**known.gold[0], "food": "0"}
-    assert known.task.wrongness(answers[0], wrong) == pytest.approx(1 - answers[0]["probabilities"]["food"]["0"])
+    assert known.task.error_severity(answers[0], wrong) == pytest.approx(1 - answers[0]["probabilities"]["food"]["0"])
     assert known.task.labels_of(known.gold[0]) == ["food: 1", "service: bad"]
-    assert known.task.labels_told(answers[:1], [wrong]) == {"food": [("0", "1")], "service": [("bad", "bad")]}
+    assert known.task.label_pairs(answers[:1], [wrong]) == {"food": [("0", "1")], "service": [("bad", "bad")]}
 
 
 def test_aspects_that_cannot_be_used() -> None:
@@ -208,9 +210,9 @@ def test_aspects_that_cannot_be_used() -> None:
     assert ready.summary() == "food: 0, 1; price: 0, 1"
     assert read(ready, {"text": "a"}).gold is None
     for cell in (None, "", math.nan):
-        with pytest.raises(InputError, match="the price is empty; give what is not mentioned a label of its own"):
+        with pytest.raises(InputError, match="the price is empty; use a label such as none for what is not mentioned"):
             read(ready, {"text": "a", "food": 1, "price": cell})
-    with pytest.raises(InputError, match="the label of price '2' is not among those of the training data"):
+    with pytest.raises(InputError, match="the label of price '2' is not in the training data"):
         read(ready, {"text": "a", "food": 1, "price": 2})
 
 

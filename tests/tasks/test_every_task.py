@@ -11,12 +11,13 @@ import torch
 from tests.tasks.learning import TASKS, Learned, answers_to, learned, new_model, read
 
 from bertie.batch import collate
-from bertie.models.answering_rows import outputs_of
+from bertie.models.answering_rows import outputs_of, run_examples
 from bertie.models.recipe import Recipe
 from bertie.objectives.objective import FIRST
 from bertie.tasks.siamese import Siamese
 from bertie.tasks.similarity import Similarity
 from bertie.tasks.task import Task
+from bertie.train.instances import batches_of
 
 
 @pytest.fixture(params=list(TASKS))
@@ -35,12 +36,12 @@ def counting(known: Learned) -> Iterator[list[int]]:
 
 
 def num_looked_at(known: Learned) -> int:
-    batch, looks_at = collate(known.samples), known.task.looks_at
-    if looks_at is None:
+    batch, read_positions = collate(known.samples), known.task.read_positions
+    if read_positions is None:
         return len(batch.tensor("tokens"))
-    if looks_at == (FIRST,):
+    if read_positions == (FIRST,):
         return len(batch.tensor("candidates")) if "candidates" in batch else batch.ragged("tokens").num_rows
-    return len(batch.tensor(looks_at[0]))
+    return len(batch.tensor(read_positions[0]))
 
 
 def test_a_handful_of_rows_is_learned_by_heart(known: Learned) -> None:
@@ -76,6 +77,25 @@ def test_rows_without_gold_are_answered_alike(known: Learned) -> None:
     assert answers_to(known.task, known.model, examples) == known.answers()
 
 
+def test_loss_and_outputs_come_from_one_pass(known: Learned) -> None:
+    """Each with the same bits as alone."""
+    passes = list[int]()
+    hook = known.model.encoder.register_forward_hook(lambda part, given, left: passes.append(1))
+    report, outputs = run_examples(known.model, known.task, known.examples)
+    hook.remove()
+    twice = getattr(known.task, "criterion", None) == "simcse"  # which encodes each text twice, for its loss alone
+    assert len(passes) == 1 + twice
+    (batch,) = batches_of(known.samples, 4096)
+    with torch.inference_mode():
+        assert report.loss().equal(known.model.eval().loss(batch).loss())
+    alone = outputs_of(known.model, known.task, known.examples)
+    assert all(
+        np.array_equal(one, other)
+        for both in zip(outputs, alone, strict=True)
+        for one, other in zip(*both, strict=True)
+    )
+
+
 def test_outputs_do_not_depend_on_neighbours(known: Learned) -> None:
     together = outputs_of(known.model, known.task, known.examples)
     alone = outputs_of(known.model, known.task, known.examples, max_tokens=1)
@@ -101,7 +121,7 @@ def test_the_loss_is_that_of_an_encoder_that_runs_whole(known: Learned, monkeypa
     with counting(known) as entered:
         for look in (True, False):
             if not look:
-                monkeypatch.setattr(type(known.task), "looks_at", None)
+                monkeypatch.setattr(type(known.task), "read_positions", None)
             known.model.zero_grad(set_to_none=True)
             loss = known.model.loss(batch).loss()
             loss.backward()
@@ -122,7 +142,7 @@ def test_micro_batches_add_up_and_tell_their_counts_beforehand(known: Learned) -
 
 
 def test_what_is_right_is_not_wrong(known: Learned) -> None:
-    wrong = [known.task.wrongness(answer, one) for answer, one in zip(known.answers(), known.gold, strict=True)]
+    wrong = [known.task.error_severity(answer, one) for answer, one in zip(known.answers(), known.gold, strict=True)]
     limit = 0.5 if isinstance(known.task, Similarity | Siamese) else 0.0
     assert all(0 <= value <= limit for value in wrong)
 
@@ -135,7 +155,7 @@ def test_what_is_wrong_is(known: Learned) -> None:
         for gold in known.gold
         if gold != own and alike(own, gold)
     ]
-    assert any(known.task.wrongness(answer, gold) > 0 for answer, gold in pairs)
+    assert any(known.task.error_severity(answer, gold) > 0 for answer, gold in pairs)
 
 
 def alike(one: Any, other: Any) -> bool:
@@ -147,7 +167,7 @@ def alike(one: Any, other: Any) -> bool:
 
 
 def test_labels_told_are_pairs_that_agree_where_all_is_right(known: Learned) -> None:
-    told = known.task.labels_told(known.answers(), known.gold)
+    told = known.task.label_pairs(known.answers(), known.gold)
     for pairs in told.values():
         assert pairs and all(gold == answer for gold, answer in pairs)
     assert bool(told) == (known.task.kind not in ("similarity", "siamese", "choice"))
@@ -160,11 +180,11 @@ def test_a_summary_is_one_line(known: Learned) -> None:
 def test_log_shares_read_no_target(known: Learned) -> None:
     if isinstance(known.task, Similarity | Siamese):
         with pytest.raises(NotImplementedError):
-            known.model.log_shares(collate(known.samples))
+            known.model.log_probs(collate(known.samples))
         return
     bare = [
         {name: value for name, value in sample.items() if name not in ("label", "tags", "begin", "end")}
         for sample in known.samples
     ]
-    for shares in known.model.log_shares(collate(bare)):
+    for shares in known.model.log_probs(collate(bare)):
         torch.testing.assert_close(shares.exp().sum(-1), torch.ones(len(shares)), atol=1e-4, rtol=0)

@@ -49,7 +49,7 @@ def test_numbers_are_in_their_order_and_words_in_theirs() -> None:
 
 def test_one_label_teaches_nothing() -> None:
     assert at_least_two(("a", "b"), "label") == ("a", "b")
-    with pytest.raises(InputError, match="every row has the label 'a'; there must be two"):
+    with pytest.raises(InputError, match="every row has the label 'a'; at least two are needed"):
         at_least_two(("a",), "label")
     with pytest.raises(InputError, match="no row has a tag"):
         at_least_two((), "tag")
@@ -57,7 +57,7 @@ def test_one_label_teaches_nothing() -> None:
 
 def test_a_label_that_training_never_saw_is_named() -> None:
     assert known("a b", ("a b", "c")) == "a b"
-    with pytest.raises(InputError, match="the label 'd' is not among those of the training data"):
+    with pytest.raises(InputError, match="the label 'd' is not in the training data"):
         known("d", ("a b", "c"))
 
 

@@ -44,9 +44,7 @@ def test_a_passage_that_fits_is_one_window() -> None:
 def test_questions_that_leave_no_room_are_refused() -> None:
     room = 64 - len(tokenizer().encode(QUESTION)) - 1
     assert windows_of(tokenizer(), QUESTION, PASSAGE, 64 - room + LEAST, 4).rows
-    message = (
-        f"the question leaves {LEAST - 1} of .* tokens for the passage, and {LEAST} are needed; give a larger --length"
-    )
+    message = f"leaves {LEAST - 1} of .* tokens for the passage, and {LEAST} are needed; give a larger `max_length`"
     with pytest.raises(InputError, match=message):
         windows_of(tokenizer(), QUESTION, PASSAGE, 64 - room + LEAST - 1, 4)
     with pytest.raises(InputError, match="the question leaves 0 of 32"):

@@ -51,11 +51,11 @@ def batch_of(task: Siamese, given: list[Values]) -> Batch:
 def learning(task: Siamese, given: list[Values], steps: int = 60) -> Model:
     """Without dropout."""
     model, batch = new_model(task), batch_of(task, given)
-    optimiser = torch.optim.AdamW(model.parameters(), lr=3e-3)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3)
     for _ in range(steps):
-        optimiser.zero_grad()
+        optimizer.zero_grad()
         model.loss(batch).loss().backward()
-        optimiser.step()
+        optimizer.step()
     return model
 
 
@@ -90,9 +90,9 @@ def test_a_score_goes_before_a_label() -> None:
         (
             Siamese(),
             [{**pair, "label": row["score"]} for pair, row in zip(PAIRS, SCORED, strict=True)],
-            "the labels are numbers like 2.5, which are scores",
+            "the labels are numbers like 2.5, which look like scores",
         ),
-        (Siamese(sizes=(8,)), LABELLED, "softmax learns from whole vectors alone"),
+        (Siamese(sizes=(8,)), LABELLED, "softmax learns from whole vectors only"),
     ],
 )
 def test_rows_that_teach_nothing_are_refused(task: Siamese, given: list[Values], told: str) -> None:
@@ -200,7 +200,7 @@ def test_labels_are_told_of_pairs_alone() -> None:
     assert set(answers_to(task, model, [read(task, TEXTS[0])])[0]) == {"vector"}
     task = task.measured_on(("text", "other", "label"))
     assert task.score(answers, [example.gold for example in examples])[task.main] == 1.0
-    assert task.labels_told(answers, [example.gold for example in examples])["label"][0] == ("same", "same")
+    assert task.label_pairs(answers, [example.gold for example in examples])["label"][0] == ("same", "same")
 
 
 @pytest.mark.parametrize(("criterion", "given"), WAYS)
@@ -240,7 +240,7 @@ def test_third_texts_are_measured_where_every_row_has_one(criterion: Criterion) 
     task = Siamese(criterion=criterion).fitted({**KINDS, "triplet": TRIPLETS}[criterion])
     assert task.measured_on(roles, TRIPLETS).unmeasured(roles) == {}
     task = task.measured_on(roles, some)
-    assert task.main == "mrr" and task.unmeasured(roles) == {"negative": "some rows have none"}
+    assert task.main == "mrr" and task.unmeasured(roles) == {"negative": "some rows have no third text"}
     examples = [read(task, row) for row in some]
     figures = task.score(answers_to(task, new_model(task), examples), [example.gold for example in examples])
     assert set(figures) == {"mrr", "accuracy_at_1"}
@@ -255,7 +255,7 @@ def test_scored_pairs_measure_every_model(criterion: Criterion, given: list[Valu
     figures = task.score(answers, [example.gold for example in examples])
     assert set(figures) == {"spearman", "pearson"}
     assert np.isfinite(float(model.loss(batch_of(task, SCORED)).loss().detach()))
-    wrong = [task.wrongness(answer, example.gold) for answer, example in zip(answers, examples, strict=True)]
+    wrong = [task.error_severity(answer, example.gold) for answer, example in zip(answers, examples, strict=True)]
     assert any(wrong) == (criterion in ("cosine", "cosent")), "only who learned scores knows their scale"
 
 
@@ -276,7 +276,7 @@ def test_the_second_text_is_looked_for_among_those_of_all_rows() -> None:
 
 
 def test_single_texts_measure_nothing() -> None:
-    with pytest.raises(InputError, match="single texts say nothing"):
+    with pytest.raises(InputError, match="single texts cannot measure"):
         Siamese().fitted(TEXTS).measured_on(("text",))
 
 
@@ -300,14 +300,14 @@ def test_shorter_vectors_are_learned_too_and_measured() -> None:
 
 
 def test_sizes_above_that_of_the_model_are_refused() -> None:
-    with pytest.raises(SpecError, match="vectors have 32 numbers, not 64; 32 is the most"):
+    with pytest.raises(SpecError, match="vectors have 32 numbers, not 64; 32 is the largest"):
         new_model(Siamese(sizes=(64,)).fitted(PAIRS))
 
 
 @pytest.mark.parametrize("criterion", ["ranking", "simcse", "cosent"])
 def test_who_compares_rows_says_so(criterion: Criterion) -> None:
-    assert Siamese(criterion=criterion).compares
-    assert not Siamese(criterion="cosine").compares and not Siamese(criterion="triplet").compares
+    assert Siamese(criterion=criterion).contrastive
+    assert not Siamese(criterion="cosine").contrastive and not Siamese(criterion="triplet").contrastive
 
 
 def test_labels_that_were_not_learned_are_not_looked_at() -> None:

@@ -20,7 +20,7 @@ def test_the_scale_is_that_of_the_training_data() -> None:
     target = read(task, {"text": "a", "other": "b", "score": "2"}).samples[0]["label"]
     assert isinstance(target, np.ndarray) and target == 0.25 and target.dtype == np.float32
     assert task.answer(Example(()), [np.array([0.25], np.float32)]) == {"score": 2.0}
-    assert task.wrongness({"score": 2.0}, 3.5) == 1.5
+    assert task.error_severity({"score": 2.0}, 3.5) == 1.5
 
 
 def test_learned_scores_are_near_the_gold_ones() -> None:
@@ -38,7 +38,7 @@ def test_learned_scores_are_near_the_gold_ones() -> None:
 @pytest.mark.parametrize("cell", ["high", "4,5", math.nan, math.inf, "nan", [1]])
 def test_what_is_no_number_is_refused(cell: Any) -> None:
     task = Similarity(least=0, most=5)
-    with pytest.raises(InputError, match=r"the score .* is no number"):
+    with pytest.raises(InputError, match=r"the score .* is not a number"):
         read(task, {"text": "a", "other": "b", "score": cell})
 
 

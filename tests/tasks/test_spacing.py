@@ -10,17 +10,16 @@ from hypothesis import strategies as st
 
 from bertie.batch import collate
 from bertie.errors import InputError
-from bertie.inspection.task_intervals import drawing_of
-from bertie.inspection.task_mistakes import find_mistakes
 from bertie.models.answering_rows import outputs_of
 from bertie.models.folder import hf_layout
 from bertie.models.model import Model
 from bertie.models.recipe import Recipe, Size
 from bertie.models.recipes import bert, bilstm
 from bertie.models.task_recipe import task_recipe
+from bertie.tasks.reports.mistakes import find_mistakes
 from bertie.tasks.spacing import TAGS, Spacing, space_counts, without_spaces
-from bertie.text.pipeline import PipelineTokenizer
-from bertie.text.vocab.characters import characters_of
+from bertie.text.tokenizers.pipeline import PipelineTokenizer
+from bertie.text.vocab.building import characters_of
 
 LINES = ["the cat sat on the mat", "a dog and a cat", "the dog sat", "on and on and on the mat"]
 SIZE = Size(depth=2, width=32, num_heads=2)
@@ -37,12 +36,12 @@ def learned() -> Model:
     recipe = bilstm(SIZE, tokenizer().size).changed({"objectives": (Spacing(dropout=0.0),), "encoder.initial_std": 0.1})
     model = Model.new(recipe)
     batch = collate([sample for line in LINES for sample in task().read({"text": line}, tokenizer(), LENGTH).samples])
-    optimiser = torch.optim.AdamW(model.parameters(), lr=1e-2)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)
     for _ in range(120):
-        optimiser.zero_grad()
+        optimizer.zero_grad()
         loss = model.loss(batch).loss()
         loss.backward()
-        optimiser.step()
+        optimizer.step()
     return model
 
 
@@ -87,7 +86,7 @@ def test_scores_count_spaces() -> None:
     assert space_counts("a bc d", "ab c d").tolist() == [1, 2, 2]
     scores = task().score([{"text": "a bc d"}, {"text": "xy"}], ["ab c d", "x y"])
     assert scores == {"precision": 1 / 2, "recall": 1 / 3, "f1": 2 / 5}
-    assert task().wrongness({"text": "a bc d"}, "ab c d") == 2.0
+    assert task().error_severity({"text": "a bc d"}, "ab c d") == 2.0
     assert task().score([{"text": "x"}], ["x"])["f1"] == 0.0
 
 
@@ -97,19 +96,19 @@ def test_misspelt_rows_keep_their_spaces() -> None:
 
 def test_a_draw_is_scored_as_the_task_would() -> None:
     answers, gold = [{"text": "a bc"}, {"text": "ab c"}, {"text": "abc"}], ["a bc", "a b c", "a b c"]
-    found = drawing_of(task(), answers, gold).score(np.array([0, 2, 2]))
+    found = task().resample(answers, gold).score(np.array([0, 2, 2]))
     assert found == task().score([answers[n] for n in (0, 2, 2)], [gold[n] for n in (0, 2, 2)])
 
 
 def test_mistakes_show_both_texts() -> None:
     examples = [task().read({"text": "a cat"}, tokenizer(), LENGTH)]
     (mistake,) = find_mistakes(task(), examples, [{"text": "ac at"}]).worst
-    assert (mistake.gold, mistake.told) == ("a cat", "ac at")
+    assert (mistake.gold, mistake.predicted) == ("a cat", "ac at")
 
 
 def test_it_is_saved_with_its_model_and_opens_elsewhere_as_a_tagger() -> None:
     recipe = task_recipe(bert(SIZE, 100), Spacing())
     assert Recipe.from_json(recipe.to_json()) == recipe and recipe.encoder.pooler is None
-    layout, config = hf_layout(recipe)
+    layout, config, _ = hf_layout(recipe)
     assert layout is not None and config["architectures"] == ["BertForTokenClassification"]
     assert list(config["id2label"].values()) == list(TAGS)

@@ -14,8 +14,8 @@ from bertie.nn.crf import CRFSpec
 from bertie.tasks import tagging
 from bertie.tasks.tagging import Tagging, every_tag
 from bertie.tasks.task import Example
-from bertie.text.alignment import Alignment
 from bertie.text.tag_schemes import SchemeName, convert, count_broken, spans_of
+from bertie.text.tokenizers.alignment import Alignment
 
 SENTENCES = [
     ["B-PER", "I-PER", "O", "B-LOC"],
@@ -30,7 +30,7 @@ def tagged(sentences: list[list[str]]) -> list[Any]:
 
 def as_outputs(task: Tagging, example: Example, tags: list[str]) -> list[np.ndarray]:
     """What a model says that gives each word this tag."""
-    windows = example.told["windows"].rows
+    windows = example.context["windows"].rows
     parts = [tags[window.first : window.first + len(window.places)] for window in windows]
     return [np.array([task.tags.index(tag) for tag in part]) for part in parts]
 
@@ -49,7 +49,7 @@ def test_the_scheme_is_that_of_the_data_and_is_told(scheme: SchemeName) -> None:
         answer = task.answer(example, as_outputs(task, example, tags))
         assert answer["tags"] == tags == example.gold
         assert [(one["type"], one["first_word"], one["end_word"]) for one in answer["entities"]] == spans_of(tags)
-        assert task.wrongness(answer, tags) == 0
+        assert task.error_severity(answer, tags) == 0
 
 
 def test_plain_labels_have_no_scheme() -> None:
@@ -59,8 +59,8 @@ def test_plain_labels_have_no_scheme() -> None:
     answer = task.answer(example, as_outputs(task, example, ["NN", "NN", "."]))
     assert answer == {"words": ["Ann", "sat", "."], "tags": ["NN", "NN", "."]}
     assert task.score([answer], [example.gold]) == {"f1": pytest.approx(2 / 3), "accuracy": pytest.approx(2 / 3)}
-    assert task.wrongness(answer, example.gold) == 1
-    assert task.labels_told([answer], [example.gold]) == {"word": [("NN", "NN"), ("VBZ", "NN"), (".", ".")]}
+    assert task.error_severity(answer, example.gold) == 1
+    assert task.label_pairs([answer], [example.gold]) == {"word": [("NN", "NN"), ("VBZ", "NN"), (".", ".")]}
 
 
 def test_tags_that_a_scheme_can_say_are_known_though_no_row_has_them() -> None:
@@ -102,8 +102,8 @@ def test_what_leaves_is_well_formed_whatever_the_model_says() -> None:
     ("values", "message"),
     [
         ({"words": ["a", "b"], "tags": ["O"]}, "there are 2 words and 1 tags"),
-        ({"words": ["a"], "tags": ["B-ORG"]}, "the tag 'B-ORG' is not among those of the training data"),
-        ({"words": ["a"], "tags": ["b-per"]}, "the tag 'b-per' is not among those"),
+        ({"words": ["a"], "tags": ["B-ORG"]}, "the tag 'B-ORG' is not in the training data"),
+        ({"words": ["a"], "tags": ["b-per"]}, "the tag 'b-per' is not in"),
         ({"words": [], "tags": []}, "there are no words"),
         ({"words": ["a"], "tags": 3}, "the tags are int"),
     ],
@@ -126,9 +126,9 @@ def test_scores_and_labels_are_those_of_the_spans() -> None:
     answer = {"tags": told}
     scores = task.score([answer], [gold])
     assert (scores["f1"], scores["precision"], scores["recall"], scores["accuracy"]) == (0.5, 0.5, 0.5, 0.75)
-    assert task.wrongness(answer, gold) == 2, "one span that is not there, one that is missing"
+    assert task.error_severity(answer, gold) == 2, "one span that is not there, one that is missing"
     pairs = [("PER", "PER"), ("PER", "O"), ("O", "O"), ("LOC", "LOC")]
-    assert task.labels_told([answer], [gold]) == {"word": pairs}
+    assert task.label_pairs([answer], [gold]) == {"word": pairs}
     segmentation = Tagging(tags=("B", "M", "E", "S"), scheme="BMES")
     assert segmentation.labels_of(["B", "E", "S"]) == ["B", "E", "S"], "spans without a kind"
 
@@ -164,7 +164,7 @@ def test_offsets_slice_the_text_as_it_was_given() -> None:
     task = Tagging().fitted(tagged(SENTENCES))
     text = "\u3000“Ann \t Bob”  lives,\u00a0in  Paris!😀 "
     example = read(task, {"words": text})
-    assert example.told["words"] == text.split()
+    assert example.context["words"] == text.split()
     tags = ["B-PER", "I-PER", "O", "O", "B-LOC"]
     answer = task.answer(example, as_outputs(task, example, tags))
     assert [one["text"] for one in answer["entities"]] == ["“Ann \t Bob”", "Paris!😀"]
@@ -254,7 +254,7 @@ def answers_of_marks(task: Tagging, model: Any) -> list[np.ndarray]:
 
 def test_an_encoder_without_a_second_segment_cannot_mark() -> None:
     task = Tagging().fitted(MARKED)
-    with pytest.raises(CapabilityError, match="the model has no second segment, by which a word could be marked"):
+    with pytest.raises(CapabilityError, match="the model has no second segment with which to mark a word"):
         new_model(task, roberta(Size(depth=1, width=16, num_heads=2), vocab_size=50))
     no_table = TINY.changed({"encoder.embeddings.tables": TINY.encoder.embeddings.tables[:2]})
     with pytest.raises(CapabilityError, match="no second segment"):

@@ -14,7 +14,7 @@ from bertie.models.recipes import bert
 from bertie.nn.crf import CRFSpec
 from bertie.tasks.tagging import Tagging
 from bertie.text.tag_schemes import count_broken
-from bertie.text.tokenizer import load_tokenizer
+from bertie.text.tokenizers.tokenizer import load_tokenizer
 
 SPACES = (" ", " ", " ", "  ", "\t", " \t ", "\u3000", "\u00a0", "\n", " \u2003 ")
 DECORATIONS = ("“{}”", '"{}"', "‘{}’,", "({})", "{}😀", "👨‍👩‍👧{}", "{}…", "«{}»!", "{}\u200b", "e\u0301{}")

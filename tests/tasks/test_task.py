@@ -11,7 +11,7 @@ from bertie.errors import InputError
 from bertie.nn.heads import SequenceHeadSpec
 from bertie.objectives.objective import FIRST
 from bertie.tasks.classification import Classify
-from bertie.tasks.task import encoded, is_empty, looked_at_by, text_of
+from bertie.tasks.task import encoded, is_empty, positions_read_by, text_of
 
 
 @pytest.mark.parametrize("cell", [None, "", " \n\t\u3000", math.nan])
@@ -44,7 +44,7 @@ def test_half_a_character_is_refused_as_an_input() -> None:
 
 
 def test_only_a_head_over_first_tokens_looks_at_them_alone() -> None:
-    assert looked_at_by(SequenceHeadSpec()) == (FIRST,)
+    assert positions_read_by(SequenceHeadSpec()) == (FIRST,)
     for tokens in ("last", "mean"):
         head = SequenceHeadSpec(tokens=tokens)
-        assert looked_at_by(head) is None and Classify(head=head).looks_at is None
+        assert positions_read_by(head) is None and Classify(head=head).read_positions is None

@@ -10,9 +10,9 @@ from tokenizers import Regex, normalizers
 
 from bertie.errors import InputError
 from bertie.text.confusable_words import MARK, ConfusableWords, Step
-from bertie.text.pipeline import PipelineTokenizer
-from bertie.text.tokenizer import load_tokenizer
-from bertie.text.vocabulary import byte_bpe_tokenizer, wordpiece_tokenizer
+from bertie.text.tokenizers.pipeline import PipelineTokenizer
+from bertie.text.tokenizers.tokenizer import load_tokenizer
+from bertie.text.tokenizers.vocabulary import byte_bpe_tokenizer, wordpiece_tokenizer
 
 RIGHTS = {"花被": "花呗", "花珥": "花呗", "花钗": "花呗", "teh": "the", "alot": "a lot", "花被单": "床单"}
 PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"花呗被单床用", "the", "a", "lot", "##n", "te", "##h", ","]
@@ -41,9 +41,9 @@ def test_lines_are_read_as_people_write_them(tmp_path: Path, table: ConfusableWo
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("the: teh\n花呗 花被\n", ":2: the line does not say which words stand for which"),
-        ("the: teh\n花呗: ,\n", ":2: the line does not say"),
-        ("the: teh\nten: teh\n", ":2: 'teh' stands for 'ten' here and for 'the' above"),
+        ("the: teh\n花呗 花被\n", ":2: the line does not show which words replace which"),
+        ("the: teh\n花呗: ,\n", ":2: the line does not show"),
+        ("the: teh\nten: teh\n", ":2: 'teh' is replaced by 'ten' here and by 'the' above"),
         ("the: teh, the\n", ":1: 'the' is right and wrong at once"),
         ("New York City: New York\n", "'New York City' would itself be replaced, by 'New York City City'"),
         ("# nothing\n", "the table has no words"),

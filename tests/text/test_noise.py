@@ -109,7 +109,7 @@ def test_groups_of_the_user(tmp_path: Path) -> None:
     file = tmp_path / "groups.txt"
     file.write_text("# mine\n未末\n\n 土, 士、工\r\n", "utf-8")
     assert read_groups(file) == ("未末", "土士工")
-    for wrong, told in (("未末\nab", "'a' is no ideograph"), ("未末\n未未", "two different")):
+    for wrong, told in (("未末\nab", "'a' is not an ideograph"), ("未末\n未未", "two different")):
         file.write_text(wrong, "utf-8")
         with pytest.raises(InputError, match=told) as error:
             read_groups(file)

@@ -5,9 +5,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bertie.text.pipeline import PipelineTokenizer
 from bertie.text.segmenters import JiebaSegmenter, Segmenter, SpaceSegmenter
-from bertie.text.vocabulary import byte_bpe_tokenizer, characters_tokenizer, wordpiece_tokenizer, words_tokenizer
+from bertie.text.tokenizers.pipeline import PipelineTokenizer
+from bertie.text.tokenizers.vocabulary import (
+    byte_bpe_tokenizer,
+    characters_tokenizer,
+    wordpiece_tokenizer,
+    words_tokenizer,
+)
 from bertie.text.words import Chunk, chunk, chunk_all, keeps_chunks
 
 TEXT = "使用语言模型来预测下一个词的probability"

@@ -18,7 +18,7 @@ from bertie.nn.scoring import DotProductSpec
 from bertie.objectives.masked_lm import MaskedLM
 from bertie.objectives.next_sentence import NextSentence
 from bertie.objectives.objective import Vocabulary
-from bertie.text.tokenizer import Tokenizer, load_tokenizer
+from bertie.text.tokenizers.tokenizer import Tokenizer, load_tokenizer
 from bertie.train.stopping import Stopped, StopSignals
 
 NUM_WORDS = 60

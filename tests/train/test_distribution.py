@@ -10,16 +10,18 @@ from pathlib import Path
 import pytest
 import torch
 
+from bertie.batch import Ragged
 from bertie.data.corpus import Corpus
 from bertie.errors import SpecError
 from bertie.models.recipe import Recipe
+from bertie.nn.memory import Memory
 from bertie.objectives.report import Figure, LossReport
-from bertie.text.tokenizer import Tokenizer
+from bertie.text.tokenizers.tokenizer import Tokenizer
 from bertie.train.budget import Steps
-from bertie.train.distribution import ALONE, Ranks, joined
-from bertie.train.log import read_log
-from bertie.train.options import PretrainOptions
-from bertie.train.run_data import prepare
+from bertie.train.distribution import ALONE, Ranks, gather_memory, joined
+from bertie.train.folder.log import read_log
+from bertie.train.pretraining.corpus_data import prepare
+from bertie.train.pretraining.options import PretrainOptions
 
 NUM_STEPS = 50
 CHILD = """
@@ -29,9 +31,9 @@ import torch
 from bertie.data.corpus import Corpus
 from bertie.models.model import Model
 from bertie.models.recipe import Recipe
-from bertie.text.tokenizer import load_tokenizer
+from bertie.text.tokenizers.tokenizer import load_tokenizer
 from bertie.train.distribution import joined
-from bertie.train.options import PretrainOptions
+from bertie.train.pretraining.options import PretrainOptions
 from bertie.train.run import pretrain
 torch.set_num_threads(1)
 folder = Path(sys.argv[1])
@@ -48,7 +50,11 @@ def test_alone_nothing_is_exchanged(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("WORLD_SIZE", raising=False)
     with joined() as ranks:
         assert ranks is ALONE
-        assert (ranks.leads, ranks.total(3), ranks.largest(2), ranks.agree(0.5)) == (True, 3, 2, 0.5)
+        assert [ranks.combine(3, "sum"), ranks.combine(2, "max"), ranks.combine(0.5, "first")] == [
+            3,
+            2,
+            0.5,
+        ] and ranks.leads
         assert ranks.sum_counts({"a": torch.tensor(4)}) == {"a": torch.tensor(4)}
     assert not torch.distributed.is_initialized()
 
@@ -59,6 +65,24 @@ def test_figures_of_all_ranks_keep_their_weights(monkeypatch: pytest.MonkeyPatch
     summed = Ranks(0, 2).sum_report(report)
     assert (int(summed.losses["a"].count), int(summed.metrics["b"].count)) == (4, 2)
     assert float(summed.loss()) == float(report.loss()) == 12
+
+
+def test_memories_of_ranks_come_together_in_the_order_of_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of five rows the first of two ranks has rows 0, 2 and 4."""
+    lengths = torch.tensor([2, 0, 3, 1, 2])
+    rows = Ragged(torch.arange(8.0)[:, None], lengths)
+    whole = Memory(({"states": rows, "cell": torch.arange(5)}, None))
+    parts = [whole.rows(range(rank, 5, 2)) for rank in range(2)]
+    waiting = iter(parts[0].tensors())
+
+    def gather(ranks: Ranks, tensor: torch.Tensor) -> list[torch.Tensor]:
+        name = next(waiting)
+        return [part.tensors()[name].flatten(end_dim=0) for part in parts]
+
+    monkeypatch.setattr(Ranks, "gather", gather)
+    found = gather_memory(parts[0], Ranks(0, 2))
+    assert found.tensors().keys() == whole.tensors().keys()
+    assert all(torch.equal(tensor, found.tensors()[name]) for name, tensor in whole.tensors().items())
 
 
 def test_two_processes_take_the_steps_of_one(

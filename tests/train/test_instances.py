@@ -9,16 +9,16 @@ import torch
 
 from bertie.batch import Batch
 from bertie.data.corpus import Corpus
-from bertie.data.course import Course, Curriculum, Phase, stages_of
 from bertie.data.samples.building import build_samples
 from bertie.data.samples.frame import Frame
-from bertie.data.samples.source import Samples
+from bertie.data.samples.sources import Samples
+from bertie.data.schedule import Curriculum, DataSchedule, Phase, stages_of
 from bertie.data.shapes import Segments
 from bertie.errors import SpecError
 from bertie.models.recipe import Recipe
 from bertie.objectives.masked_lm import MaskedLM
 from bertie.objectives.next_sentence import NextSentence
-from bertie.text.tokenizer import Tokenizer
+from bertie.text.tokenizers.tokenizer import Tokenizer
 from bertie.train.instances import Corruption, Instances, fixed_instances, sample_shape, vocabulary_of
 
 
@@ -26,8 +26,8 @@ def rows_of(batches: list[Batch]) -> list[tuple[int, ...]]:
     return sorted(tuple(row.tolist()) for batch in batches for row in batch.ragged("tokens").rows())
 
 
-def course_of(samples: Samples, batch_tokens: int, seed: int) -> Course:
-    return Course(stages_of(Curriculum(phases=(Phase(share=1, length=32),)), batch_tokens), [samples], seed)
+def course_of(samples: Samples, batch_tokens: int, seed: int) -> DataSchedule:
+    return DataSchedule(stages_of(Curriculum(phases=(Phase(share=1, length=32),)), batch_tokens), [samples], seed)
 
 
 def test_micro_batches_hold_the_rows_of_the_step(

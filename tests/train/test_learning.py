@@ -13,12 +13,12 @@ from bertie.models.recipe import AnyObjective, Recipe
 from bertie.objectives.masked_lm import MaskedLM
 from bertie.objectives.next_sentence import NextSentence
 from bertie.objectives.sentence_order import SentenceOrder
-from bertie.text.tokenizer import Tokenizer
+from bertie.text.tokenizers.tokenizer import Tokenizer
 from bertie.train.budget import Steps
-from bertie.train.optimiser import AdamWSpec
-from bertie.train.options import PretrainOptions
+from bertie.train.learning.optimizer import AdamWSpec
+from bertie.train.learning.schedule import Linear
+from bertie.train.pretraining.options import PretrainOptions
 from bertie.train.run import pretrain
-from bertie.train.schedule import Linear
 
 
 def learn(
@@ -33,7 +33,7 @@ def learn(
         budget=Steps(steps=steps),
         length=32,
         batch_tokens=768,
-        adamw=AdamWSpec(rate=4e-3),
+        optimizer=AdamWSpec(rate=4e-3),
         schedule=Linear(warmup=0.1),
         save_every=steps,
         held_out=10,

@@ -13,8 +13,9 @@ from bertie.models.model import Model
 from bertie.models.recipe import Recipe
 from bertie.objectives.masked_lm import MaskedLM
 from bertie.objectives.sentence_order import SentenceOrder
-from bertie.train.loop import NotFiniteError, StepResult, accumulate, known_counts, step_seed, take_step
-from bertie.train.optimiser import AdamWSpec
+from bertie.train.learning.gradients import known_counts
+from bertie.train.learning.optimizer import AdamWSpec
+from bertie.train.loop import NotFiniteError, StepResult, accumulate, step_seed, take_step
 
 Draw = Callable[..., list[Batch]]
 WHOLE = [[30, 30, 24, 24, 9, 8]]
@@ -82,9 +83,9 @@ def test_what_parts_ask_for_counts_once_a_step(
 
 def run(model: Model, draw: Draw, num_steps: int, seed: int = 0) -> list[StepResult]:
     adamw = AdamWSpec(rate=1e-3)
-    optimiser = adamw.build(model)
+    optimizer = adamw.build(model)
     return [
-        take_step(model, draw(model, PARTS, seed=step), optimiser, adamw, 1 / (step + 1), step=step, seed=seed)
+        take_step(model, draw(model, PARTS, seed=step), optimizer, 1 / (step + 1), step=step, seed=seed)
         for step in range(num_steps)
     ]
 
@@ -125,7 +126,7 @@ def test_a_loss_that_is_not_finite_stops_before_the_weights_change(
         model.get_parameter("heads.next-sentence.output.weight").fill_(float("inf"))
     before = {name: one.detach().clone() for name, one in model.named_parameters()}
     with pytest.raises(NotFiniteError, match="next_sentence is not finite at step 3") as raised:
-        take_step(model, draw_batches(model, PARTS), adamw.build(model), adamw, 1.0, step=2)
+        take_step(model, draw_batches(model, PARTS), adamw.build(model), 1.0, step=2)
     assert raised.value.step == 2
     assert all(torch.equal(one, before[name]) for name, one in model.named_parameters())
 

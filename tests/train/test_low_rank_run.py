@@ -23,11 +23,11 @@ from bertie.models.recipe import Recipe
 from bertie.nn.feature_top import FeatureTopSpec, LSTMLayersSpec
 from bertie.nn.low_rank import LowRankSpec
 from bertie.tasks.classification import Classify
-from bertie.text.tokenizer import Tokenizer
-from bertie.train.checkpoint import OPTIMISER, WEIGHTS
-from bertie.train.finetuning import FinetuneOptions, Job, finetune, fit, task_model
-from bertie.train.learning_rates import LearningSpec
-from bertie.train.task_data import Labelled
+from bertie.tasks.labelled import Labelled
+from bertie.text.tokenizers.tokenizer import Tokenizer
+from bertie.train.finetuning.finetuning import FinetuneOptions, PreparedTask, finetune, fit, task_model
+from bertie.train.folder.checkpoint import OPTIMIZER, WEIGHTS
+from bertie.train.learning.learning_rates import LearningSpec
 
 Record = dict[str, Any]
 SPEC = LowRankSpec(rank=4, dropout=0.1, on=("query", "value", "down"))
@@ -49,9 +49,9 @@ def go(folder: Path, base: Path, epochs: int = 3, **fields: Any) -> Record:
     train, dev = planted(base.parent / "train.jsonl", 24), planted(base.parent / "dev.jsonl", 6)
     loaded = bertie.load(base)
     assert loaded.tokenizer is not None
-    job = Job.of(fit(Classify(), train, "refuse"), train, dev, loaded.tokenizer, 16, "refuse")
-    quick = {"adamw": {"kind": "adamw", "rate": 1e-2}, "length": 16, "low_rank": SPEC, "keep": 9, **fields}
-    return finetune(folder, loaded, [job], FinetuneOptions.of_epochs([24], epochs, 8, quick), base=str(base))
+    job = PreparedTask.of(fit(Classify(), train, "refuse"), train, dev, loaded.tokenizer, 16, "refuse")
+    quick = {"optimizer": {"kind": "adamw", "rate": 1e-2}, "length": 16, "low_rank": SPEC, "keep": 9, **fields}
+    return finetune(folder, loaded, [job], FinetuneOptions.of_epochs([24], epochs, 8, quick), base=str(base)).summary
 
 
 def test_only_adapters_and_heads_change_and_a_rule_is_learned(base: Path, tmp_path: Path) -> None:
@@ -136,5 +136,5 @@ def test_a_stopped_run_goes_on_to_the_same_bits(
         go(tmp_path / "stopped", base, learning=learning)
     go(tmp_path / "stopped", base, learning=learning)
     files = ("model/model.safetensors", "model/adapter/adapter_model.safetensors")
-    for file in (*files, f"checkpoints/step-00000009/{OPTIMISER}"):
+    for file in (*files, f"checkpoints/step-00000009/{OPTIMIZER}"):
         assert (tmp_path / "whole" / file).read_bytes() == (tmp_path / "stopped" / file).read_bytes()

@@ -13,9 +13,9 @@ from bertie.data.parallel_corpus import ParallelCorpus
 from bertie.models.model import Model
 from bertie.models.recipe import Size
 from bertie.models.recipes import xlm
-from bertie.text.tokenizer import Tokenizer
+from bertie.text.tokenizers.tokenizer import Tokenizer
 from bertie.train.budget import Steps
-from bertie.train.options import PretrainOptions
+from bertie.train.pretraining.options import PretrainOptions
 from bertie.train.run import pretrain
 
 OPTIONS = PretrainOptions(budget=Steps(steps=2), length=32, batch_tokens=128, micro_tokens=128, held_out=0)
@@ -33,7 +33,9 @@ def run(folder: Path, both: ParallelCorpus, tokenizer: Tokenizer, **changes: Any
     """What was told before the first step, and the summary."""
     model = Model.new(xlm(Size(depth=1, width=16, num_heads=2), tokenizer.size))
     told: list[Any] = []
-    summary = pretrain(folder, model, both, tokenizer, OPTIONS.replace(**changes), tell=told.append)
+    summary = pretrain(
+        folder, model, both, tokenizer, OPTIONS.replace(**changes), on_event=lambda event: told.append(dict(event.data))
+    )
     logged = [json.loads(line)["event"] for line in (folder / "log.jsonl").read_text().splitlines()]
     assert logged == [record["event"] for record in told]
     before = told[: next(number for number, record in enumerate(told) if record["event"] == "step")]

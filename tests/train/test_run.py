@@ -12,23 +12,23 @@ import torch
 
 import bertie
 from bertie.data.corpus import Corpus
-from bertie.data.course import Curriculum, Phase, Ramp
+from bertie.data.schedule import Curriculum, Phase, Ramp
 from bertie.data.shapes import Pairs, Segments
 from bertie.errors import FolderError, SpecError, TokenizerError, UserError
 from bertie.models.model import Model
 from bertie.models.recipe import Recipe
 from bertie.objectives.masked_lm import MaskedLM
-from bertie.text.tokenizer import Tokenizer
-from bertie.train import run_state
+from bertie.text.tokenizers.tokenizer import Tokenizer
 from bertie.train.budget import Steps, Time, Tokens
-from bertie.train.checkpoint import WEIGHTS
-from bertie.train.evaluation import Evaluation
+from bertie.train.folder import run_state
+from bertie.train.folder.checkpoint import WEIGHTS
+from bertie.train.folder.run_folder import locked
+from bertie.train.learning.optimizer import AdamWSpec
+from bertie.train.learning.schedule import Linear
 from bertie.train.loop import NotFiniteError
-from bertie.train.optimiser import AdamWSpec
-from bertie.train.options import PretrainOptions
+from bertie.train.pretraining.evaluation import Evaluation
+from bertie.train.pretraining.options import PretrainOptions
 from bertie.train.run import pretrain
-from bertie.train.run_folder import locked
-from bertie.train.schedule import Linear
 from bertie.train.stopping import Stopped
 
 Record = dict[str, Any]
@@ -37,7 +37,7 @@ SMALL = PretrainOptions(
     length=32,
     batch_tokens=256,
     micro_tokens=128,
-    adamw=AdamWSpec(rate=1e-3),
+    optimizer=AdamWSpec(rate=1e-3),
     schedule=Linear(warmup=1 / 6),
     save_every=4,
     eval_every=6,
@@ -58,19 +58,20 @@ def corpus(make_corpus: Callable[..., Corpus], tmp_path_factory: pytest.TempPath
 def go(corpus: Corpus, tokenizer: Tokenizer, recipe: Callable[..., Recipe]) -> Callable[..., Record]:
     """`go(folder, budget=Steps(steps=20))`: a tiny run with dropout, with some options replaced."""
 
-    def run(folder: Path, tell: Callable[[Record], None] | None = None, **changes: Any) -> Record:
+    def run(folder: Path, on_record: Callable[[Record], None] = lambda record: None, **changes: Any) -> Record:
         model = changes.pop("model", None) or Model.new(recipe(dropout=0.1), seed=1)
-        return pretrain(folder, model, corpus, tokenizer, SMALL.replace(**changes), tell=tell)
+        options = SMALL.replace(**changes)
+        return pretrain(folder, model, corpus, tokenizer, options, on_event=lambda event: on_record(dict(event.data)))
 
     return run
 
 
 def stopping_at(step: int, number: int = signal.SIGTERM) -> Callable[[Record], None]:
-    def tell(record: Record) -> None:
+    def on_record(record: Record) -> None:
         if record["event"] == "step" and record["step"] == step:
             os.kill(os.getpid(), number)
 
-    return tell
+    return on_record
 
 
 def weights(folder: Path) -> bytes:
@@ -168,9 +169,9 @@ def test_other_options_are_refused_with_what_differs(go: Callable[..., Record], 
     with pytest.raises(Stopped):
         go(tmp_path / "run", stopping_at(2))
     with pytest.raises(
-        SpecError, match=r"options\.budget\.steps: 12 before, 13 now; options\.adamw\.rate: 0\.001 before"
+        SpecError, match=r"options\.budget\.steps: 12 before, 13 now; options\.optimizer\.rate: 0\.001 before"
     ):
-        go(tmp_path / "run", budget=Steps(steps=13), adamw=AdamWSpec(rate=0.5))
+        go(tmp_path / "run", budget=Steps(steps=13), optimizer=AdamWSpec(rate=0.5))
 
 
 def test_another_model_is_refused(go: Callable[..., Record], recipe: Callable[..., Recipe], tmp_path: Path) -> None:
@@ -181,7 +182,7 @@ def test_another_model_is_refused(go: Callable[..., Record], recipe: Callable[..
 
 
 def test_one_run_at_a_time(go: Callable[..., Record], tmp_path: Path) -> None:
-    with locked(tmp_path / "run"), pytest.raises(FolderError, match="another run"):
+    with locked(tmp_path / "run"), pytest.raises(FolderError, match="another process is using"):
         go(tmp_path / "run")
 
 
@@ -267,7 +268,7 @@ def test_without_held_out_text_nothing_is_evaluated(go: Callable[..., Record], t
 
 
 def test_a_run_that_learns_nothing_is_warned_of(go: Callable[..., Record], tmp_path: Path) -> None:
-    go(tmp_path / "run", adamw=AdamWSpec(rate=1e-9))
+    go(tmp_path / "run", optimizer=AdamWSpec(rate=1e-9))
     assert [record["step"] for record in events(tmp_path / "run", "warning")] == [6, 12]
 
 
@@ -392,5 +393,5 @@ def test_the_share_of_the_peak_is_told_where_the_peak_is_known(
 
 
 def test_a_ramp_must_climb() -> None:
-    with pytest.raises(SpecError, match="a ramp from 300 tokens does not climb to 256"):
+    with pytest.raises(SpecError, match="a ramp from 300 tokens does not rise to 256"):
         SMALL.replace(ramp=Ramp(begin=300))

@@ -1,180 +1,181 @@
-"""The command `bertie`: arguments enter; results leave on stdout, progress and mistakes on stderr.
+"""The command `bertie`: results go to stdout, progress and mistakes to stderr.
 
-Every verb has one line in `VERBS`. A verb's file is imported only when the verb is called, so that `bertie --help`
-does not wait for torch. A verb's function takes typer's parameters, prints its results to stdout, shows progress on
-`console`, and raises `UserError` for what the user did wrong.
+`VERBS` is the table of all commands. A command is a job: its module is imported only when it is called, so that
+`bertie --help` does not wait for torch.
 """
 
 import importlib
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from typing import Any, NamedTuple
 
-import typer
-from rich.console import Console
-from typer.core import TyperCommand, TyperGroup
-from typer.main import get_command
+import click
 
+from bertie.cli.display import console
 from bertie.errors import UserError
-
-# Progress and messages. Results never come here, so that `bertie ... > file` holds results alone.
-console = Console(stderr=True, emoji=False)  # a text with ":cat:" in it is shown as it is
 
 
 class Verb(NamedTuple):
-    target: str  # "module:name" of a function, or of a typer.Typer when the verb has verbs of its own
     summary: str
-    example: str
+    job: str  # "module:class" inside bertie.jobs
+    inner: Mapping[str, "Verb"] = {}  # verbs of its own, as in `bertie corpus build`
+    otherwise: str = ""  # the inner verb that is meant where none is named
 
 
 VERBS = {
     "corpus": Verb(
-        "bertie.cli.corpus:corpus",
-        "Build a corpus from raw text, add to it, look at it, check it.",
-        "bertie corpus build texts/*.jsonl --tokenizer my-vocab --out my-corpus",
+        "Build a corpus from text, extend it, look at it, check it.",
+        "",
+        {
+            "build": Verb("Build a corpus from text files.", "corpus:BuildCorpusJob"),
+            "add": Verb("Append documents to a corpus.", "corpus:AddToCorpusJob"),
+            "verify": Verb("Check that every byte is as it was written.", "corpus:VerifyCorpusJob"),
+            "report": Verb("Report counts, lengths, scripts, what was left out.", "corpus_views:ReportCorpusJob"),
+            "show": Verb("Print a document with its sentences, words and pieces.", "corpus_views:ShowDocumentJob"),
+            "freeze": Verb("Write static masks.", "corpus_views:FreezeCorpusJob"),
+        },
     ),
-    "embed": Verb(
-        "bertie.cli.embed:embed",
-        "Turn every text of a file into a vector.",
-        "bertie embed my-model texts.txt --out vectors.npy",
-    ),
-    "evaluate": Verb(
-        "bertie.cli.evaluate:evaluate",
-        "Measure a task model on labelled rows.",
-        "bertie evaluate my-task --data test.tsv --json",
-    ),
-    "fill": Verb(
-        "bertie.cli.fill:fill",
-        "Guess the missing words of a sentence.",
-        'bertie fill my-model "Paris is the [MASK] of France."',
-    ),
-    "finetune": Verb(
-        "bertie.cli.finetune:finetune",
-        "Train a model for a task; run it again to go on.",
-        "bertie finetune classify --base my-model --train train.tsv --dev dev.tsv --out my-task",
-    ),
-    "inspect": Verb(
-        "bertie.cli.inspect:inspect",
-        "Look into a model: parameters by part.",
-        "bertie inspect params --recipe bert --size base",
-    ),
-    "machine": Verb(
-        "bertie.cli.machine:machine",
-        "Show the machine and how fast each precision runs on it.",
-        "bertie machine --json",
-    ),
-    "plan": Verb(
-        "bertie.cli.plan:plan",
-        "Tell what a run would take: time, memory, disk.",
-        "bertie plan --recipe bert --size mini --corpus my-corpus --steps 2000",
-    ),
-    "predict": Verb(
-        "bertie.cli.predict:predict",
-        "Let a task model answer.",
-        "bertie predict my-task --input texts.csv --output answers.jsonl",
-    ),
-    "pretrain": Verb(
-        "bertie.cli.pretrain:pretrain",
-        "Train a model on a corpus; run it again to go on.",
-        "bertie pretrain --recipe bert --size mini --corpus my-corpus --steps 2000 --out my-run",
-    ),
-    "quickstart": Verb(
-        "bertie.cli.quickstart:quickstart",
-        "Do a first job from end to end, in minutes.",
-        'bertie quickstart --ask "how do I copy a folder?"',
-    ),
+    "embed": Verb("Turn every text of a file into a vector.", "embed:EmbedJob"),
+    "evaluate": Verb("Measure a task model on labelled rows.", "evaluate:EvaluateJob"),
+    "fill": Verb("Guess the missing words of a sentence.", "fill:FillJob"),
+    "finetune": Verb("Train a model for a task.", "finetune:FinetuneJob"),
+    "inspect": Verb("Look into a model.", "", {"params": Verb("Count parameters by part.", "inspect:CountJob")}),
+    "machine": Verb("Show the machine and how fast each precision runs on it.", "machine:MachineJob"),
+    "plan": Verb("Estimate the time, memory and disk of a run.", "plan:PlanJob"),
+    "predict": Verb("Let a task model answer.", "predict:PredictJob"),
+    "pretrain": Verb("Train a model on a corpus.", "pretrain:PretrainJob"),
+    "quickstart": Verb("Do a first job from end to end, in minutes.", "bertie.cli.quickstart:quickstart"),
     "recipes": Verb(
-        "bertie.cli.recipes:recipes",
         "List the recipes, or show what one is made of.",
-        "bertie recipes show albert",
+        "",
+        {
+            "list": Verb("List the recipes and their sizes.", "recipes:ListRecipesJob"),
+            "show": Verb("Show the parts of a recipe.", "recipes:ShowRecipeJob"),
+        },
+        otherwise="list",
     ),
     "runs": Verb(
-        "bertie.cli.runs:runs",
         "List runs, draw their curves, compare them.",
-        "bertie runs show my-run",
+        "",
+        {
+            "list": Verb("List the runs in a folder.", "runs:ListRunsJob"),
+            "show": Verb("Draw the curves of a run.", "runs:ShowRunJob"),
+            "compare": Verb("Compare several runs.", "runs:CompareRunsJob"),
+        },
+        otherwise="list",
     ),
     "vocab": Verb(
-        "bertie.cli.vocab:vocab",
-        "Train a vocabulary, or give an old one new words.",
-        "bertie vocab train texts/ --kind wordpiece --size 16000 --out my-vocab",
+        "Train a vocabulary, or add words to one.",
+        "",
+        {
+            "train": Verb("Train a vocabulary.", "vocab:TrainVocabJob"),
+            "extend": Verb("Add words to a tokenizer and its model.", "vocab:ExtendVocabJob"),
+        },
     ),
-    "whiten": Verb(
-        "bertie.cli.whiten:whiten",
-        "Spread a model's vectors, so that cosines tell something.",
-        "bertie whiten my-model --data texts.txt --out my-white-model",
-    ),
+    "whiten": Verb("Spread a model's vectors, so that their cosines can be compared.", "whiten:WhitenJob"),
 }
 
 
-def example(line: str) -> str:
-    """The end of a command's help. The `\\b` keeps the line as it is written."""
-    return f"\b\nExample:\n  {line}"
+class VerbGroup(click.Group):
+    """Verbs by name, each loaded when it is called."""
+
+    def __init__(self, name: str | None, verbs: Mapping[str, Verb], otherwise: str = "", **options: Any):
+        super().__init__(name, no_args_is_help=not otherwise, **options)
+        self.verbs, self.otherwise = verbs, otherwise
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(self.verbs)
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        verb = self.verbs.get(name)
+        return None if verb is None else load(name, verb)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):  # without loading them
+            formatter.write_dl([(name, verb.summary) for name, verb in self.verbs.items()])
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
+        if args and args[0] not in self.verbs and not self.otherwise:
+            nearest = get_nearest(args[0], self.verbs)
+            raise click.UsageError(f"No such command {args[0]!r}.{nearest}", ctx)
+        return super().resolve_command(ctx, args)
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        known = bool(args) and (args[0] in self.verbs or args[0] in ("-h", "--help"))
+        return super().parse_args(ctx, args if known or not self.otherwise else [self.otherwise, *args])
 
 
-class LazyCommand(TyperCommand):
-    """A verb in the list of verbs: its name and summary, without its code."""
+def get_nearest(name: str, known: Mapping[str, Any]) -> str:
+    from difflib import get_close_matches
 
-    def __init__(self, name: str, verb: Verb):
-        super().__init__(name, help=verb.summary)
-        self.verb = verb
-
-    def load(self) -> Any:
-        module, attribute = self.verb.target.split(":")
-        target = getattr(importlib.import_module(module), attribute)
-        # No markup: "[MASK]" in a help text must survive.
-        owner = typer.Typer(rich_markup_mode=None, add_completion=False)
-        if isinstance(target, typer.Typer):
-            owner.add_typer(target, name=self.name, help=self.verb.summary, epilog=example(self.verb.example))
-            return get_command(owner).commands[self.name]  # type: ignore[attr-defined]
-        owner.command(self.name, epilog=example(self.verb.example))(target)
-        return get_command(owner)
+    nearest = get_close_matches(name, known, n=1)
+    return f" Did you mean {nearest[0]!r}?" if nearest else ""
 
 
-class LazyGroup(TyperGroup):
-    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        name, command, rest = super().resolve_command(ctx, args)
-        return name, command.load() if isinstance(command, LazyCommand) else command, rest
+def load(name: str, verb: Verb) -> click.Command:
+    options = {"help": verb.summary, "context_settings": {"help_option_names": ["-h", "--help"]}}
+    if verb.inner:
+        return VerbGroup(name, verb.inner, verb.otherwise, **options)
+    module, attribute = verb.job.split(":")
+    found = getattr(importlib.import_module(module if "." in module else f"bertie.jobs.{module}"), attribute)
+    if isinstance(found, click.Command):
+        return found
+    from bertie.cli.command import JobCommand
 
-    def invoke(self, ctx: Any) -> Any:
-        try:
-            return super().invoke(ctx)
-        except KeyboardInterrupt:
-            console.print("Interrupted.", style="red")
-            raise typer.Exit(130) from None
+    if name == "finetune":
+        from bertie.cli.finetune import FinetuneGroup
 
-
-app = typer.Typer(
-    cls=LazyGroup,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-    add_completion=False,
-    no_args_is_help=True,
-    epilog=example("bertie machine"),
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
+        return FinetuneGroup(verb.summary)
+    return JobCommand(name, found)
 
 
-def print_version(wanted: bool) -> None:
-    if wanted:
-        typer.echo(f"bertie {version('bertie')}")
-        raise typer.Exit
+bertie = VerbGroup("bertie", VERBS, help="From raw text to a language encoder, and from the encoder to a task model.")
+click.version_option(version("bertie"), prog_name="bertie", message="%(prog)s %(version)s")(bertie)
 
 
-@app.callback()
-def bertie(
-    version: bool = typer.Option(False, "--version", callback=print_version, is_eager=True, help="Print the version."),
-) -> None:
-    """From raw text to a language encoder, and from the encoder to a task model."""
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Runs one command and leaves with its exit code: 2 for a user's mistake, 130 when interrupted."""
+    try:
+        words = use_plugins(sys.argv[1:] if arguments is None else arguments)
+        code = bertie.main(args=words, prog_name="bertie", standalone_mode=False)
+        sys.stdout.flush()
+    except click.ClickException as error:
+        error.show()
+        sys.exit(error.exit_code)
+    except UserError as error:
+        console.print(str(error), style="red", markup=False, highlight=False, soft_wrap=True)
+        sys.exit(2)
+    except (KeyboardInterrupt, click.Abort) as error:
+        interruption = error.__cause__ or error  # click raises Abort in place of a KeyboardInterrupt
+        console.print(
+            str(interruption) or "Interrupted.", style="yellow", markup=False, highlight=False, soft_wrap=True
+        )
+        sys.exit(getattr(interruption, "exit_code", 130))
+    except BrokenPipeError:
+        silence_stdout()
+        sys.exit(1)
+    sys.exit(code if isinstance(code, int) else 0)
 
 
-def build_command() -> LazyGroup:
-    command = get_command(app)
-    assert isinstance(command, LazyGroup)
-    for name, verb in VERBS.items():
-        command.add_command(LazyCommand(name, verb))
-    return command
+def use_plugins(words: Sequence[str]) -> list[str]:
+    """Loads the files given with --plugin, which may define commands, and returns the other words."""
+    kept, files = [], []
+    rest = iter(words)
+    for word in rest:
+        if word == "--plugin":
+            files.append(next(rest, ""))
+        elif word.startswith("--plugin="):
+            files.append(word.removeprefix("--plugin="))
+        else:
+            kept.append(word)
+    if files:
+        from bertie.plugins import use
+
+        for file in files:
+            use(file)
+    return kept
 
 
 def silence_stdout() -> None:
@@ -183,22 +184,6 @@ def silence_stdout() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except (OSError, ValueError):  # stdout is closed or is no real file
         return
-
-
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Run one command and leave with its exit code: 2 for a user's mistake, 130 when interrupted."""
-    try:
-        build_command().main(args=arguments, prog_name="bertie")
-    except UserError as error:
-        console.print(str(error), style="red", markup=False, highlight=False, soft_wrap=True)
-        sys.exit(2)
-    except SystemExit:
-        try:
-            sys.stdout.flush()  # typer silences a broken pipe that a write meets, but not this one
-        except BrokenPipeError:
-            silence_stdout()
-            sys.exit(1)
-        raise
 
 
 if __name__ == "__main__":

@@ -1,120 +1,142 @@
-"""`bertie quickstart`: a first job from end to end, on the documentation of this Python or on a user's own texts."""
+"""`bertie quickstart`: a first job from start to finish, on Python's documentation or on a user's own texts."""
 
-import os
-import shlex
 import sys
+import warnings
 from collections.abc import Iterator, Sequence
+from contextlib import redirect_stdout
 from pathlib import Path
-from shutil import which
-from typing import Any
+from typing import TextIO
 
-import typer
-from rich.console import Console
+import click
+from rich.console import Console, ConsoleRenderable, RenderHook
+from rich.control import Control
 
-from bertie.cli.app import build_command, console
-from bertie.cli.choices import check
-from bertie.data.manifest import write_whole
+from bertie.cli.display import console
 from bertie.errors import SpecError
-from bertie.models.pretrained import load
-from bertie.quickstart.finding import Finder
-from bertie.quickstart.plan import Place, Plan
-from bertie.quickstart.results import open_finder, results
-from bertie.quickstart.results_page import answer_table, next_commands, question_table, results_page, score_table
-from bertie.quickstart.running import run_stages
-from bertie.quickstart.stages import STAGES
-from bertie.text.sentences import check_language
+from bertie.jobs.job import check_name
+from bertie.quickstart.finding import WHOLE, Finder
+from bertie.quickstart.plan import MINUTES, QuickstartFolder, asked_options
+from bertie.quickstart.results import answer_table, measure, open_finder, results_parts, write_page
+from bertie.quickstart.stages import STAGES, run_stages
+from bertie.reporting.events import Event
+from bertie.reporting.progress import ProgressDisplay
 
-SHOWN = 5  # answers to a question
+NUM_ANSWERS = 5
 
 
+@click.command(context_settings={"help_option_names": ["-h", "--help"]}, epilog="\b\nExample:\n  bertie quickstart")
+@click.argument("files", nargs=-1)
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    default=Path("quickstart"),
+    help="The folder. An unfinished quickstart in it is continued.",
+)
+@click.option("--minutes", type=click.FloatRange(min=0.01), help=f"About how long it takes; {MINUTES} by default.")
+@click.option("--text", multiple=True, help="Your texts instead of Python's documentation: files, folders, patterns.")
+@click.option("--language", help="The language of --text: en, zh, ...; en by default.")
+@click.option("--base", help="A model folder to start with, instead of training from scratch.")
+@click.option("--ask", multiple=True, help="A question to answer at the end; may be repeated.")
+@click.option("--until", help=f"The last stage to run: {', '.join(STAGES)}.")
 def quickstart(
-    files: list[str] = typer.Argument(None, help="More of --text: --text *.txt, as a shell writes it, works."),
-    out: Path = typer.Option(Path("quickstart"), help="The folder; an unfinished quickstart in it goes on."),
-    minutes: float | None = typer.Option(None, min=0.01, help="About how long all of it takes; 8.5 by default."),
-    text: list[str] = typer.Option([], help="Your texts instead of Python's documentation: files, folders, patterns."),
-    lang: str | None = typer.Option(None, help="The language of --text: en, zh, ...; en by default."),
-    base: str | None = typer.Option(None, help="A model folder to begin with, instead of training one from nothing."),
-    ask: list[str] = typer.Option([], help="A question to answer at the end; may be given several times."),
-    until: str | None = typer.Option(None, help=f"The last stage to run: {', '.join(STAGES)}."),
+    files: tuple[str, ...],
+    out: Path,
+    minutes: float | None,
+    text: tuple[str, ...],
+    language: str | None,
+    base: str | None,
+    ask: tuple[str, ...],
+    until: str | None,
 ) -> None:
-    """Train a vocabulary, a model, a classifier and a search by meaning, on text that this machine has.
+    """Train a model from scratch and search by meaning, on text that this machine has.
 
-    That is the documentation of the Python and the packages that are installed here. Each stage tells the command
-    that does it alone. When it is stopped, or the machine fails, the same command goes on.
+    The text is the documentation of the Python packages installed here. Each stage shows the command that does it
+    alone. A stopped quickstart is continued by the same command.
     """
-    check_wishes(until, ask)
-    place = Place(out)
-    if base is not None and not place.entries.exists():
-        load(base)  # that it is no model is told before anything is done
-    plan = place.begin(wishes_of(minutes, [*text, *(files or ())], lang, base))
-    if not (ask and place.page.exists()):
-        try:
-            run_stages(place, plan, run, say, until)
-        except KeyboardInterrupt:
-            say("\nWhat is done is kept: the same command goes on.")
-            raise
+    if until is not None:
+        check_name("stage", until, STAGES)
+        if ask:
+            raise SpecError("--ask is answered at the end, not after one stage", hint="drop --until")
+    if not all(question.strip() for question in ask):
+        raise SpecError("--ask is empty", hint='ask for something, as in --ask "copy a folder"')
+    place = QuickstartFolder(out)
+    plan = place.start(asked_options(minutes, [*text, *(files or ())], language, base))
+    finished = place.page.exists()
+    if not (ask and finished):
+        with place.log.open("a", encoding="utf-8") as log:
+            screen = Screen(log)
+            try:
+                run_stages(place, plan, screen.run_command, screen.on_event, until)
+            except KeyboardInterrupt:
+                screen.print("\nStopped. The same command continues.")
+                raise
     if until is not None:
         return
-    finder, screen = open_finder(place), Console(emoji=False)
-    if not ask or not place.page.exists():
-        tell_results(place, plan, finder, screen)
-    for question in ask or asked_in_terminal():
-        answer(question, finder, screen)
+    finder, terminal = open_finder(place), Console(emoji=False)
+    if not ask or not finished:
+        results = measure(place, plan, finder)
+        write_page(results, place, plan)
+        for part in results_parts(results, place, plan):
+            print_line(part) if isinstance(part, str) else terminal.print(part)
+    for question in ask or typed_questions():
+        answer(question, finder, terminal)
 
 
-def check_wishes(until: str | None, ask: Sequence[str]) -> None:
-    if until is not None:
-        check("stage", until, STAGES)
-        if ask:
-            raise SpecError("--ask is answered at the end, not after one stage", hint="leave out --until")
-    if not all(question.strip() for question in ask):
-        raise SpecError("--ask has no words", hint='ask for something, as in --ask "copy a folder"')
+class Screen(RenderHook):
+    """Shows the lines of the stages and progress bars. Whatever else commands print goes to the log."""
+
+    def __init__(self, log: TextIO):
+        self.log, self.bars = log, ProgressDisplay(console)
+
+    def on_event(self, event: Event) -> None:
+        """Shows an event of the quickstart itself."""
+        if event.kind == "progress":
+            self.bars(event)
+        elif event.data.get("detail"):
+            print(event.message, file=self.log, flush=True)
+        else:
+            self.print(event.message)
+
+    def print(self, line: str) -> None:
+        self.bars.__exit__()  # the bar of what came before
+        self.bars = ProgressDisplay(console)
+        print(line, file=self.log, flush=True)
+        print_line(line)
+
+    def run_command(self, words: Sequence[str]) -> None:
+        """Runs a command of bertie in this process. Mistakes of the user are raised."""
+        from bertie.cli.app import bertie
+
+        console.push_render_hook(self)
+        try:
+            with redirect_stdout(self.log), warnings.catch_warnings(record=True) as caught:
+                bertie.main(args=list(words), prog_name="bertie", standalone_mode=False)
+            for warning in caught:
+                print(warning.message, file=self.log)
+        finally:
+            console.pop_render_hook()
+            self.log.flush()
+
+    def process_renderables(self, renderables: list[ConsoleRenderable]) -> list[ConsoleRenderable]:
+        """Keeps what a command prints off the screen, except for the refreshes of a progress bar."""
+        moves: list[ConsoleRenderable] = [one for one in renderables if isinstance(one, Control)]
+        printed = [one for one in renderables if not isinstance(one, Control)]
+        Console(file=self.log, width=200).print(*printed, end="")
+        return moves
 
 
-def tell_results(place: Place, plan: Plan, finder: Finder, screen: Console) -> None:
-    say("\nThe results:")
-    found = results(place, plan, finder)
-    write_whole(place.page, results_page(found, place, plan).encode())
-    screen.print(score_table(found))
-    if found.outcomes:
-        screen.print(question_table(found))
-    say(f"All of it is in {place.page}. To try next:")
-    for command in next_commands(found, place, plan):
-        say(f"  {command}")
-    own = Path(sys.executable).with_name("bertie")
-    if which("bertie") is None and own.exists():
-        say(f"Here bertie is {shlex.quote(os.path.relpath(own))}.")
-
-
-def wishes_of(minutes: float | None, texts: Sequence[str], language: str | None, base: str | None) -> dict[str, Any]:
-    """Paths are absolute, so that the folder goes on from anywhere."""
-    wishes = {
-        "minutes": minutes,
-        "texts": tuple(map(absolute, texts)) or None,
-        "language": language and check_language(language),
-        "base": base and absolute(base),
-    }
-    return {name: value for name, value in wishes.items() if value is not None}
-
-
-def run(words: Sequence[str]) -> None:
-    """A command of bertie, in this process. Mistakes of the user pass through."""
-    if code := build_command().main(args=list(words), prog_name="bertie", standalone_mode=False):
-        raise typer.Exit(code)
-
-
-def answer(question: str, finder: Finder, screen: Console) -> None:
+def answer(question: str, finder: Finder, terminal: Console) -> None:
     if num_cut := finder.num_cut(question):
-        say(f"the last {num_cut:,} tokens of the question are not read by meaning: it is longer than the texts")
-    sides = finder.by_meaning(question, SHOWN), finder.by_words(question, SHOWN)
-    screen.print(answer_table(question, *sides, screen.width))
+        print_line(f"The question is longer than the texts: the models do not read its last {num_cut:,} tokens.")
+    found = {name: finder.find(name, question, NUM_ANSWERS) for name in finder.methods if name != WHOLE}
+    terminal.print(answer_table(question, found, terminal.width))
 
 
-def asked_in_terminal() -> Iterator[str]:
-    """Questions that somebody types, until an empty one; none where nobody is there."""
+def typed_questions() -> Iterator[str]:
+    """Questions that somebody types, up to an empty one; none without a terminal."""
     while sys.stdin.isatty() and sys.stdout.isatty():
         try:
-            question = input("\nAsk for something (empty: end): ").strip()
+            question = input("\nAsk something (empty to end): ").strip()
         except EOFError:
             return
         if not question:
@@ -122,12 +144,7 @@ def asked_in_terminal() -> Iterator[str]:
         yield question
 
 
-def absolute(name: str) -> str:
-    """What is no path here is a pattern, or a name on the hub."""
-    return str(Path(name).resolve()) if Path(name).exists() else name
-
-
-def say(told: str) -> None:
-    """What is to be copied stays on one line, however long."""
-    is_command = told.lstrip().startswith(("$ bertie", "bertie"))
-    console.print(told, markup=False, highlight=False, soft_wrap=is_command)
+def print_line(text: str) -> None:
+    """Commands stay on one line, however long, so that they can be copied."""
+    is_command = text.lstrip(" $").startswith("bertie")
+    console.print(text, markup=False, highlight=False, soft_wrap=is_command)

@@ -1,1 +1,2 @@
-"""Tokens enter, batches leave. Knows no objective: objectives name the shape of sample they eat, data/ builds it."""
+"""Turns tokens into batches. Objectives name the shape of sample they need, and data/ builds it without knowing
+them."""

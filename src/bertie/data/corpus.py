@@ -1,4 +1,4 @@
-"""A corpus folder enters, documents leave, by number and without loading the rest."""
+"""Reads the documents of a corpus folder by number, without loading the rest."""
 
 import hashlib
 from collections.abc import Iterable, Iterator
@@ -11,7 +11,7 @@ import numpy as np
 from bertie.data.manifest import BUILD_FOLDER, JOURNAL, FileEntry, Manifest, ShardEntry, TokenizerEntry
 from bertie.data.shards import Block, CorpusDocument, Shard, offsets_of, write_shard
 from bertie.errors import FolderError
-from bertie.text.tokenizer import Tokenizer
+from bertie.text.tokenizers.tokenizer import Tokenizer
 
 # Every open shard holds a file handle, and a process has some 1,000 of them.
 OPEN_SHARDS = 256
@@ -129,7 +129,7 @@ def check_tokenizer(entry: TokenizerEntry, tokenizer: Tokenizer, where: str) -> 
     if tokenizer.digest != entry.digest:
         hint = "use that tokenizer, or build the corpus again with this one"
         if (Path(where) / BUILD_FOLDER / JOURNAL).exists():  # it may have put its tokenizer in place already
-            hint = f"{hint}; a build was stopped here: its command finishes it"
+            hint = f"{hint}; a build was stopped here: run it again to finish it"
         raise FolderError(
             f"the corpus was made with the tokenizer {entry.digest} ({entry.kind}, {entry.size:,} ids), "
             f"this one is {tokenizer.digest} ({tokenizer.kind}, {tokenizer.size:,} ids)",

@@ -1,5 +1,5 @@
-"""How alike texts are. Enters: texts. Leaves: exact hashes, and MinHash signatures of one byte a value whose share of
-equal bytes estimates the Jaccard similarity of the texts' shingles (Broder 1997; b-bit: Li and König 2010).
+"""Measures how alike texts are: by exact hashes, and by MinHash signatures of one byte a value, whose share of equal
+bytes estimates the Jaccard similarity of the texts' shingles (Broder 1997; b-bit: Li and König 2010).
 
 A shingle is three units in a row, however they are spaced and broken into lines. A unit is a word, or a character of a
 script without spaces; where such characters are many, all others are units of their own, too: in Chinese text one

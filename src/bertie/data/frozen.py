@@ -1,6 +1,6 @@
-"""Samples that were made once, on disk: samples enter, one Arrow IPC file leaves, and gives them back by number.
+"""Keeps samples that were made once in one Arrow IPC file, and gives them back by number.
 
-This is the way of static masks: what an objective did to a sample is written down, `duplicates` times with another mask
+These are static masks: what an objective did to a sample is written down, `duplicates` times with another mask
 each, and no longer drawn when it is read. The file is mapped, not loaded, and is there whole or not at all.
 """
 
@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from bertie.batch import Places, Sample
-from bertie.data.manifest import whole_file
+from bertie.disk import atomic_file
 from bertie.errors import FolderError, InputError
 
 ROWS = 1000  # samples of one record batch
@@ -31,7 +31,7 @@ def write_frozen(path: Path, samples: Iterable[Sample], largest: int, about: Map
         raise InputError("there is no sample to freeze")
     schema = _schema(first[0], largest, about)
     num_samples = 0
-    with whole_file(path) as file, pa.ipc.new_file(file, schema) as writer:
+    with atomic_file(path) as file, pa.ipc.new_file(file, schema) as writer:
         for rows in _blocks(first, waiting):
             writer.write_batch(pa.record_batch([_column(field, rows) for field in schema], schema=schema))
             num_samples += len(rows)
@@ -98,7 +98,7 @@ class Frozen:
         except (pa.ArrowException, OSError, ValueError, KeyError) as error:
             hint = "make it again with bertie corpus freeze"
             raise FolderError(
-                f"no file of frozen samples, or a broken one ({error})", where=str(path), hint=hint
+                f"not a file of frozen samples, or a broken one ({error})", where=str(path), hint=hint
             ) from None
         self._columns = lru_cache(8)(self._read_columns)
 

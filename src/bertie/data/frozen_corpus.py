@@ -1,4 +1,4 @@
-"""A frozen corpus: samples that were masked once enter, a folder leaves that training takes in the place of a corpus.
+"""A frozen corpus: a folder of samples that were masked once, which training takes in place of a corpus.
 
 `samples.arrow` is what to learn from; `held-out.arrow`, where documents were held out, what to measure on; `tokenizer/`
 the tokenizer of both; `checksums.json` the sha256 of each file. The samples are written after the other files: a folder
@@ -14,10 +14,10 @@ from typing import Any
 from bertie.batch import Sample
 from bertie.data.corpus import file_faults
 from bertie.data.frozen import Frozen, write_frozen
-from bertie.data.manifest import Entry, FileEntry, entry_of, write_whole
+from bertie.data.manifest import Entry, FileEntry, entry_of
+from bertie.disk import write_file, writing_to
 from bertie.errors import FolderError
-from bertie.text.tokenizer import Tokenizer
-from bertie.text.vocab.output import writing
+from bertie.text.tokenizers.tokenizer import Tokenizer
 
 SAMPLES, HELD_OUT, TOKENIZER, CHECKSUMS = "samples.arrow", "held-out.arrow", "tokenizer", "checksums.json"
 
@@ -32,7 +32,7 @@ class FrozenCorpus:
         self.samples = Frozen(self.folder / SAMPLES)
         self.held_out = Frozen(self.folder / HELD_OUT) if (self.folder / HELD_OUT).exists() else None
         if self.held_out is not None and self.held_out.about != self.about:
-            hint = "the same bertie corpus freeze command with --overwrite writes both again"
+            hint = "bertie corpus freeze with `overwrite` writes both again"
             raise FolderError(f"{HELD_OUT} and {SAMPLES} were not made together", where=str(folder), hint=hint)
 
     @property
@@ -73,7 +73,7 @@ def write_frozen_corpus(
     about: Mapping[str, Any],
 ) -> FrozenCorpus:
     """No value of a sample is above `largest`. After a failure the folder is not finished, and may be written again."""
-    with writing(folder):
+    with writing_to(folder):
         folder.mkdir(parents=True, exist_ok=True)
         for old in (*(folder / name for name in (SAMPLES, HELD_OUT, CHECKSUMS)), *_left_over(folder)):
             old.unlink(missing_ok=True)
@@ -83,7 +83,7 @@ def write_frozen_corpus(
         write_frozen(folder / SAMPLES, samples, largest, about)
         files = [path for path in sorted(folder.rglob("*")) if path.is_file()]
         sums = Checksums(files=tuple(entry_of(path, str(path.relative_to(folder))) for path in files))
-        write_whole(folder / CHECKSUMS, (sums.model_dump_json(indent=1) + "\n").encode())
+        write_file(folder / CHECKSUMS, (sums.model_dump_json(indent=1) + "\n").encode())
     return FrozenCorpus(folder)
 
 
@@ -93,10 +93,10 @@ def verify_frozen(folder: Path) -> str:
     try:
         written = Checksums.model_validate_json(path.read_bytes())
     except (OSError, ValueError):  # pydantic's error is a ValueError
-        hint = "freeze the corpus again with --overwrite"
+        hint = "freeze the corpus again with `overwrite`"
         raise FolderError("the checksums are missing or broken", where=str(path), hint=hint) from None
     if broken := [f"{entry.name} {fault}" for entry in written.files for fault in file_faults(folder, entry)]:
-        hint = "freeze the corpus again with --overwrite, or restore these files from a copy"
+        hint = "freeze the corpus again with `overwrite`, or restore these files from a copy"
         raise FolderError(f"{len(broken)} broken: {'; '.join(broken)}", where=str(folder), hint=hint)
     corpus = FrozenCorpus(folder)
     held_out = f" and {corpus.held_out.num_samples:,} held-out ones" if corpus.held_out else ""

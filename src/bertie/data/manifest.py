@@ -1,16 +1,16 @@
-"""What a corpus folder says of itself. Enters: counts, options, digests and checksums. Leaves: `manifest.json`. It is
-written last and at once, so that a folder either has a whole corpus or none."""
+"""The `manifest.json` of a corpus folder: counts, options, digests and checksums. It is written last and atomically, so
+that a folder either has a whole corpus or none."""
 
 import hashlib
 import json
 import os
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, BinaryIO, Self
+from typing import Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from bertie.disk import write_file
 from bertie.errors import FolderError
 
 FILE = "manifest.json"
@@ -86,7 +86,7 @@ class Manifest(Entry):
         return sum(shard.num_tokens for shard in self.shards)
 
     def write(self, folder: Path) -> None:
-        write_whole(folder / FILE, (self.model_dump_json(indent=1) + "\n").encode())
+        write_file(folder / FILE, (self.model_dump_json(indent=1) + "\n").encode())
 
     @classmethod
     def read(cls, folder: Path) -> Self:
@@ -111,7 +111,7 @@ class Manifest(Entry):
 
 def _missing(folder: Path) -> FolderError:
     """What the folder is instead of a corpus."""
-    what, hint = f"this is no corpus: there is no {FILE}", "build one with bertie corpus build"
+    what, hint = f"this is not a corpus: it has no {FILE}", "build one with bertie corpus build"
     if not folder.is_dir():
         what = "no such folder"
     elif (folder / BUILD_FOLDER / JOURNAL).exists():
@@ -121,49 +121,12 @@ def _missing(folder: Path) -> FolderError:
     return FolderError(what, where=str(folder), hint=hint)
 
 
-def write_whole(path: Path, content: bytes | memoryview, *, sync_name: bool = True) -> None:
-    with whole_file(path, sync_name=sync_name) as file:
-        file.write(content)
-
-
-@contextmanager
-def whole_file(path: Path, *, sync_name: bool = True) -> Iterator[BinaryIO]:
-    """All of the file or nothing of it, also when the machine stops now. Without `sync_name` the caller is to call
-    `sync_folder`, once for many files."""
-    part = path.with_name(f"{path.name}.{os.getpid()}.part")
-    try:
-        with part.open("wb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        part.replace(path)
-    except Exception:
-        part.unlink(missing_ok=True)
-        raise
-    if sync_name:
-        sync_folder(path.parent)
-
-
-def sha256_of(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
 def entry_of(path: Path, name: str) -> FileEntry:
     """The file under the name that it has in the corpus folder. Its bytes are safe on the disk from now on."""
     with path.open("rb") as file:
         os.fsync(file.fileno())
         found = hashlib.file_digest(file, "sha256").hexdigest()
         return FileEntry(name=name, num_bytes=file.tell(), sha256=found)
-
-
-def sync_folder(folder: Path) -> None:
-    """A rename is safe once its folder is."""
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 def added(first: Mapping[str, int], second: Mapping[str, int]) -> dict[str, int]:

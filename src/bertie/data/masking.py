@@ -1,4 +1,4 @@
-"""Choosers: which tokens of a sample are to be predicted. The words of a sample enter, positions in units leave.
+"""Chooses which tokens of a sample are to be predicted: turns the words of a sample into units of positions.
 
 Numpy only; randomness is the caller's generator. The budget is exact: units are taken until it is reached, and the one
 that goes over it is taken or left with the probability that makes the expected number of tokens the budget itself.

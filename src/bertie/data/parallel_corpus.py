@@ -11,7 +11,7 @@ from bertie.errors import InputError
 
 @dataclass(frozen=True)
 class ParallelCorpus:
-    """What is asked of a corpus as a whole is told of the first."""
+    """Properties of the corpus as a whole are those of the first."""
 
     corpus: Corpus
     translations: Corpus
@@ -23,11 +23,10 @@ class ParallelCorpus:
             if dropped:
                 listed = ", ".join(f"{count:,} {why}" for why, count in sorted(dropped.items()))
                 raise InputError(
-                    f"it was built without some of its documents ({listed}), so they do not stand beside their "
-                    "translations",
+                    f"it was built without some of its documents ({listed}), so they are not beside their translations",
                     where=str(side.folder),
-                    hint="build both sides with --document line --no-duplicates --no-near-duplicates --paragraphs off, "
-                    "from files without empty lines",
+                    hint="build both sides with `document=line`, `keep_duplicates`, `keep_near_duplicates` and "
+                    "`paragraphs=off`, from files without empty lines",
                 )
 
     @property

@@ -1,4 +1,4 @@
-"""Shapes of sample: what an objective wants to eat, said as a value. `data/samples/` builds them.
+"""Defines the shapes of sample that objectives ask for. `data/samples/` builds them.
 
 Every sample has `tokens` [n] with the special tokens in place and `words` [n], the number of each token's word, -1 for
 special tokens. `length` is the longest row, special tokens included.
@@ -12,36 +12,36 @@ from bertie.spec import Spec
 
 
 class Segments(Spec):
-    """One stretch of one document. An epoch holds every token once; documents are cut evenly, between words."""
+    """One segment of one document. An epoch holds every token once; documents are cut evenly, between words."""
 
     kind: Literal["segments"] = "segments"
     length: int = Field(default=128, ge=8)
 
 
 class Pairs(Spec):
-    """Two stretches with their relation: also `segments` (0 or 1) and the label `partner`.
+    """Two segments with their relation: also `segments` (0 or 1) and the label `partner`.
 
-    `partner` is 0 where the second stretch follows the first, and 1, in half of the samples, where it does not: it is
+    `partner` is 0 where the second segment follows the first, and 1, in half of the samples, where it does not: it is
     then from another document, or, with `order`, the two are swapped.
     """
 
     kind: Literal["pairs"] = "pairs"
     length: int = Field(default=128, ge=8)
     order: bool = False
-    short_share: float = Field(default=0.1, ge=0, le=1)  # samples that are made short on purpose
+    short_share: float = Field(default=0.1, ge=0, le=1)  # the share of samples that are made short on purpose
 
 
 class Packed(Spec):
     """Full sentences one after another across documents, with a separator where a document ends: also `documents`
-    [n], numbered from 0 in each row. A sentence is cut only where the rows would else run out of room."""
+    [n], numbered from 0 in each row. A sentence is cut only where it does not fit into a row."""
 
     kind: Literal["packed"] = "packed"
     length: int = Field(default=512, ge=16)
 
 
 class Streams(Spec):
-    """The corpus as endless streams, for memories that live from step to step: row b of a step goes on exactly where
-    row b of the step before it ended. Also `documents` [n] and `following`, the token after the row's last one."""
+    """The corpus as endless streams, for memory between steps: row b of a step continues exactly where row b of the
+    step before it ended. Also `documents` [n] and `following`, the token after the row's last one."""
 
     kind: Literal["streams"] = "streams"
     length: int = Field(default=128, ge=1)
@@ -49,8 +49,8 @@ class Streams(Spec):
 
 
 class Windows(Spec):
-    """A stretch of text without special tokens, each token the centre of a window: also `reach` [n], how far its
-    window goes (drawn from 1 to the shape's own `reach`), and `sentences` [n], which no window crosses."""
+    """A segment without special tokens, each token the centre of a window: also `reach` [n], how far its window
+    goes (drawn from 1 to the shape's own `reach`), and `sentences` [n], which no window crosses."""
 
     kind: Literal["windows"] = "windows"
     length: int = Field(default=1024, ge=8)

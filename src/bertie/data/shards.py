@@ -1,5 +1,5 @@
-"""Tokenised documents on disk. Enters: blocks of documents as flat arrays. Leaves: Arrow IPC files, one row a document,
-and a reader whose arrays are views of the mapped file.
+"""Writes blocks of tokenized documents to Arrow IPC files, one row a document, and reads them as views of the mapped
+file.
 
 Axes: T tokens, S sentences and D documents of a block; n tokens and s sentences of one document.
 """
@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from bertie.data.manifest import ShardEntry, sha256_of, whole_file
+from bertie.data.manifest import ShardEntry
+from bertie.disk import atomic_file, sha256_of
 from bertie.errors import FolderError
 
 SHORT_IDS = 1 << 16  # a vocabulary up to this size has ids of two bytes
@@ -112,7 +113,7 @@ def write_shard(path: Path, blocks: Iterable[Block], vocabulary_size: int) -> Sh
     """The same blocks give the same bytes. The file is there whole or not at all."""
     schema = shard_schema(vocabulary_size)
     documents = sentences = words = tokens = 0
-    with whole_file(path) as file, pa.ipc.new_file(pa.PythonFile(file, "w"), schema) as writer:
+    with atomic_file(path) as file, pa.ipc.new_file(pa.PythonFile(file, "w"), schema) as writer:
         for block in blocks:
             writer.write_batch(record_batch(block, schema))
             documents += len(block.lengths)

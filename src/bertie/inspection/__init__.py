@@ -1,1 +1,1 @@
-"""Looking into a model: a model or its spec enters, something for a person to read leaves."""
+"""Describes models and recipes: composition, differences, parameter counts, costs."""

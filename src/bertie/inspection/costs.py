@@ -1,9 +1,9 @@
-"""What a model costs: a model or a recipe enters, FLOPs and bytes leave.
+"""Computes what a model costs: FLOPs and bytes.
 
 Counted are the FLOPs that the model needs, not those that an implementation spends: every product of a matrix with a
 state, and attention over the pairs of a row that may see each other, whatever is padded or recomputed; of the last
-feed-forward only what somebody looks at. Lookups, norms and activations count nothing, as they are below one in a
-hundred. A pass backward costs two passes forward.
+feed-forward only what is read. Lookups, norms and activations are not counted: they are below one percent. A backward
+pass costs two forward passes.
 """
 
 from collections import Counter
@@ -22,40 +22,39 @@ from bertie.nn.attention import Attention
 from bertie.nn.encoder import Encoder
 from bertie.nn.heads import Classifier, VocabularyHead
 from bertie.nn.relative import Relative
-from bertie.nn.stack import Block, Stack
-from bertie.nn.two_directions import TwoDirections
-from bertie.nn.visibility import And, Causal, Following, Full, Visibility, Window
+from bertie.nn.stack import Block, LayerStack, Stack
+from bertie.nn.visibility import And, AntiCausal, Causal, Full, Visibility, Window
 from bertie.objectives.distillation import Student
-from bertie.objectives.objective import FIRST, fields_looked_at, places_in
+from bertie.objectives.objective import FIRST, fields_read, positions_in
 from bertie.objectives.permutation_lm import TwoStreams
 from bertie.objectives.replaced_tokens import Generator
 from bertie.objectives.span_boundary import Boundary
 
 FLOAT_BYTES = 4
-TRAINING = 3  # passes forward that a step costs
-LOOKED_UP = (nn.Embedding, Relative)  # no token is multiplied with them: tables, and what is known of distances
+TRAINING = 3  # forward passes that a step costs
+LOOKED_UP = (nn.Embedding, Relative)  # tables, of tokens and of distances: nothing is multiplied with them
 
 
 @dataclass(frozen=True)
 class ForwardFlops:
-    """Of one pass forward, by what they grow with."""
+    """The FLOPs of one forward pass, by what they grow with."""
 
     per_token: int  # linear layers
-    per_pair: Mapping[Visibility, int]  # of a query and a key that it sees: score and mix, by what layers see
-    per_prediction: int  # vocabulary heads, and a stream of queries alone
+    per_pair: Mapping[Visibility, int]  # score and mix of a query and a key, by visibility of the layers
+    per_prediction: int  # vocabulary heads, and a separate stream of queries
     per_row: int  # pooler and classifiers
-    per_predicted_pair: int = 0  # of a query in a stream of its own and a key
-    per_look: int = 0  # the last feed-forward, for each token whose last state is looked at
-    looks_at: tuple[str, ...] = ()  # as objectives say it
-    teacher: "ForwardFlops | None" = None  # that runs beside, and learns nothing
+    per_predicted_pair: int = 0  # of a query in a separate stream and a key
+    per_read: int = 0  # the last feed-forward, for each token whose last state is read
+    read_positions: tuple[str, ...] = ()  # of the objectives
+    teacher: "ForwardFlops | None" = None  # which runs beside the model and is not trained
 
     def forward(self, sizes: Sequence[int], num_predictions: float) -> float:
-        """Over rows of these sizes. Each objective that predicts is taken to look at other tokens than the rest."""
-        pointers = [name for name in self.looks_at if name != FIRST]
-        looks = min(num_predictions * len(pointers) + len(sizes) * (FIRST in self.looks_at), sum(sizes))
-        return self._forward(sizes, num_predictions, looks)
+        """Counts rows of these sizes. Each objective that predicts is assumed to read other tokens than the rest."""
+        pointers = [name for name in self.read_positions if name != FIRST]
+        num_read = min(num_predictions * len(pointers) + len(sizes) * (FIRST in self.read_positions), sum(sizes))
+        return self._forward(sizes, num_predictions, num_read)
 
-    def _forward(self, sizes: Sequence[int], num_predictions: float, num_looks: float) -> float:
+    def _forward(self, sizes: Sequence[int], num_predictions: float, num_read: float) -> float:
         pairs = sum(
             flops * sum(num_pairs(visibility, size) for size in sizes) for visibility, flops in self.per_pair.items()
         )
@@ -67,52 +66,54 @@ class ForwardFlops:
             + self.per_predicted_pair * predicted
             + self.per_prediction * num_predictions
             + self.per_row * len(sizes)
-            + self.per_look * num_looks
+            + self.per_read * num_read
         )
 
     def training(self, sizes: Sequence[int], num_predictions: float) -> float:
-        """Of a whole training step."""
-        return TRAINING * self.forward(sizes, num_predictions) + self._taught(sizes, num_predictions)
+        """Counts a whole training step."""
+        return TRAINING * self.forward(sizes, num_predictions) + self._teaching(sizes, num_predictions)
 
-    def _taught(self, sizes: Sequence[int], num_predictions: float) -> float:
+    def _teaching(self, sizes: Sequence[int], num_predictions: float) -> float:
         return self.teacher.forward(sizes, num_predictions) if self.teacher else 0.0
 
     def training_batch(self, batch: Batch) -> float:
-        """Of a step over a real batch. Several objectives predict the same places: the most of any are all."""
+        """Counts a step over a real batch. Several objectives predict the same tokens: the largest number counts."""
         pointers = [field for field in batch.fields.values() if isinstance(field, Pointers)]
-        num_predictions, sizes = max((len(field.values) for field in pointers), default=0), batch.ragged("tokens").sizes
-        looks = len(places_in(self.looks_at, batch)) if self.looks_at else 0
-        return TRAINING * self._forward(sizes, num_predictions, looks) + self._taught(sizes, num_predictions)
+        num_predictions, sizes = max((len(field.values) for field in pointers), default=0), batch.row_sizes
+        num_read = len(positions_in(self.read_positions, batch)) if self.read_positions else 0
+        return TRAINING * self._forward(sizes, num_predictions, num_read) + self._teaching(sizes, num_predictions)
 
 
 def forward_flops(model: Model) -> ForwardFlops:
-    """A part of a head that is neither over the vocabulary nor a classifier is taken to see every token."""
-    own = _flops_of(model.encoder, list(model.heads.values()), fields_looked_at(model.recipe.objectives))
-    taught = [_flops_of(encoder, [head]) for encoder, head in teachers(model)]
-    return replace(own, teacher=taught[0]) if taught else own
+    """Counts a forward pass. A part of a head that is neither over the vocabulary nor a classifier, and a decoder, are
+    taken to see every token."""
+    beside = [*model.heads.values(), *([] if model.decoder is None else [model.decoder])]
+    own = _flops_of(model.encoder, beside, fields_read(model.recipe.objectives))
+    teaching = [_flops_of(encoder, [head]) for encoder, head in teachers(model)]
+    return replace(own, teacher=teaching[0]) if teaching else own
 
 
-def _flops_of(encoder: Encoder, heads: list[nn.Module], looks_at: tuple[str, ...] | None = None) -> ForwardFlops:
+def _flops_of(encoder: Encoder, heads: list[nn.Module], read_positions: tuple[str, ...] | None = None) -> ForwardFlops:
     pooler = 0 if encoder.pooler is None else matrix_flops(encoder.pooler)
     predictions = sum(map(matrix_flops, outermost(heads, (VocabularyHead, Boundary))))
     rows = sum(map(matrix_flops, outermost(heads, Classifier)))
-    pooled = pooler if rows else 0  # nobody else asks for it
+    pooled = pooler if rows else 0  # only classifiers read it
     everywhere = matrix_flops(encoder) - pooler + sum(map(matrix_flops, heads)) - predictions - rows
     pairs = sum(map(pair_flops, [encoder, *heads]), Counter())
     if not outermost(heads, TwoStreams):
-        # A generator's states are looked at where it guesses.
+        # A generator's states are read only where it predicts.
         generators = [part for part in outermost(heads, Generator) if isinstance(part, Generator)]
-        guessed = sum(last_feed_forward(part.encoder) for part in generators)
-        looked_at = last_feed_forward(encoder) if looks_at is not None else 0
+        predicted_last = sum(last_feed_forward(part.encoder) for part in generators)
+        read_last = last_feed_forward(encoder) if read_positions is not None else 0
         return ForwardFlops(
-            everywhere - guessed - looked_at,
+            everywhere - predicted_last - read_last,
             pairs,
-            predictions + guessed,
+            predictions + predicted_last,
             pooled + rows,
-            per_look=looked_at,
-            looks_at=looks_at or (),
+            per_read=read_last,
+            read_positions=read_positions or (),
         )
-    # Queries go through all layers where something is predicted, and nobody sees what the last one makes of the others.
+    # Queries pass all layers at predicted tokens; the last layer's output for all other tokens is never read.
     assert isinstance(encoder.stack, Stack)
     *_, last = encoder.stack.blocks
     queries = [query_flops(block) for block in encoder.stack.blocks]
@@ -126,15 +127,14 @@ def _flops_of(encoder: Encoder, heads: list[nn.Module], looks_at: tuple[str, ...
 
 
 def last_feed_forward(encoder: Encoder) -> int:
-    """Of one state in the last block, or in the last one of each direction."""
-    stacks = [part for part in outermost([encoder.stack], Stack) if isinstance(part, Stack)]
-    lasts = [block for stack in stacks for block in list(stack.blocks)[-1:]]
+    """Counts one state in the last block, or in the last one of each direction."""
+    lasts = [layer.block for layers in encoder.stack.layers()[-1:] for layer in layers]
     parts = [block.feed_forward for block in lasts if isinstance(block, Block)]
     return sum(matrix_flops(part) for part in parts if part is not None)
 
 
 def outermost(modules: Iterable[nn.Module], kinds: type | tuple[type, ...]) -> list[nn.Module]:
-    """The parts of these kinds that lie in no other of them."""
+    """Returns the parts of these classes that are not inside another of them."""
     found = []
     for module in modules:
         found += [module] if isinstance(module, kinds) else outermost(module.children(), kinds)
@@ -142,13 +142,13 @@ def outermost(modules: Iterable[nn.Module], kinds: type | tuple[type, ...]) -> l
 
 
 def teachers(model: Model) -> list[tuple[Encoder, VocabularyHead]]:
-    """Encoder and head of the one that the model learns from, where it is there."""
+    """Returns encoder and head of the model's teacher, where it has one."""
     students = [head for head in model.heads.values() if isinstance(head, Student)]
     return [head.teacher for head in students if head.teacher is not None]
 
 
 def matrix_flops(module: nn.Module) -> int:
-    """Of all products of a matrix with one state. A part that is shared by several places works in each of them."""
+    """Counts all products of a matrix with one state. A shared part counts in each place where it runs."""
     parts = dict(module.named_modules(remove_duplicate=False))
     apart = tuple(f"{name}." for name, part in parts.items() if isinstance(part, LOOKED_UP))
     working = [part for name, part in parts.items() if not f"{name}.".startswith(apart)]
@@ -157,34 +157,33 @@ def matrix_flops(module: nn.Module) -> int:
 
 
 def query_flops(block: nn.Module) -> int:
-    """Of a query alone, whose keys and values are there already."""
-    keys = sum(2 * part.project.weight.numel() * 2 // 3 for part in block.modules() if isinstance(part, Attention))
+    """Counts a query alone, whose keys and values are computed already."""
+    attention = [part for part in block.modules() if isinstance(part, Attention)]
+    keys = sum(2 * (part.key.weight.numel() + part.value.weight.numel()) for part in attention)
     return matrix_flops(block) - keys
 
 
 def pair_flops(module: nn.Module, visibility: Visibility = Full()) -> Counter[Visibility]:  # noqa: B008 - frozen
-    """Of a query and a key in all layers together, by what each layer sees. A relative score is a second product."""
+    """Counts a query and a key over all layers, by the layers' visibility. A relative score is a second product."""
     parts: list[tuple[nn.Module, Visibility]]
     match module:
         case Attention():
             products = 3 if outermost([module], Relative) else 2
             return Counter({visibility: 2 * products * module.output.in_features})
-        case Stack():
-            parts = list(zip(module.blocks, module.visibilities, strict=True))
-        case TwoDirections():
-            parts = [(module.ahead, Causal()), (module.back, Following())]
+        case LayerStack():
+            parts = [(layer.block, layer.visibility) for layers in module.layers() for layer in layers]
         case _:
             parts = [(child, Full()) for child in module.children()]
     return sum((pair_flops(part, visibility & seen) for part, seen in parts), Counter())
 
 
 def num_pairs(visibility: Visibility, size: int) -> int:
-    """In a row of this size. What is not known here may see all."""
+    """Counts the pairs in a row of this size. Of kinds that are not known here all pairs count."""
     match visibility:
         case Window():
             steps = min(visibility.reach, (size - 1) // visibility.dilation)
             return size + 2 * steps * size - visibility.dilation * steps * (steps + 1)
-        case Causal() | Following():
+        case Causal() | AntiCausal():
             return size * (size + 1) // 2
         case And():
             return min(num_pairs(part, size) for part in visibility.parts)
@@ -193,7 +192,7 @@ def num_pairs(visibility: Visibility, size: int) -> int:
 
 
 def training_flops_per_token(model: Model | Recipe, length: int, predicted_share: float | None = None) -> float:
-    """On full rows of a length. `predicted_share` is that of the objectives where it is not given."""
+    """Counts full rows of a length. `predicted_share` defaults to that of the objectives."""
     if isinstance(model, Recipe):
         with torch.device("meta"):
             model = Model(model)
@@ -202,13 +201,13 @@ def training_flops_per_token(model: Model | Recipe, length: int, predicted_share
 
 
 def rate_of(recipe: Recipe) -> float:
-    """The share of tokens that the objectives predict; several predict the same."""
+    """Returns the share of tokens that the objectives predict; several predict the same tokens."""
     return max((float(getattr(objective, "rate", 0.0)) for objective in recipe.objectives), default=0.0)
 
 
 def pace_at_peak(model: Model, precision: str = "float32", num_processes: int = 1) -> Callable[[int], float] | None:
-    """Rows of a length -> tokens a second, if training ran as fast as matrix products do in so many processes. None
-    where their speed is not known."""
+    """Returns a function from row length to tokens a second, if training ran as fast as matrix products do in so many
+    processes. None where their speed is not known."""
     peak = peak_flops(precision)
     if peak is None:
         return None
@@ -220,20 +219,20 @@ def pace_at_peak(model: Model, precision: str = "float32", num_processes: int = 
 
 @dataclass(frozen=True)
 class TrainingMemory:
-    """Bytes, without what Python and its libraries take."""
+    """Bytes, without those of Python and its libraries."""
 
-    parameters: int  # those of a teacher too
+    parameters: int  # a teacher's included
     gradients: int
-    optimiser: int  # two moments a parameter
+    optimizer: int  # two moments a parameter
     activations: int  # of one micro-batch, as autograd keeps them
 
     @property
     def total(self) -> int:
-        return self.parameters + self.gradients + self.optimiser + self.activations
+        return self.parameters + self.gradients + self.optimizer + self.activations
 
 
 def training_memory(model: Model, batch: Batch) -> TrainingMemory:
-    """Runs the model forward over a micro-batch and looks at what is kept."""
+    """Runs the model forward over a micro-batch and measures what is kept."""
     modules: list[nn.Module] = [model, *(part for teacher in teachers(model) for part in teacher)]
     weights = {id(one): one for module in modules for one in module.parameters()}  # tied ones are one
     size = sum(one.numel() * one.element_size() for one in weights.values())
@@ -242,7 +241,7 @@ def training_memory(model: Model, batch: Batch) -> TrainingMemory:
 
 
 def activation_bytes(model: Model, batch: Batch) -> int:
-    """What autograd keeps of a pass forward, each memory once and the weights not at all."""
+    """Counts what autograd keeps of a forward pass, each storage once, without the weights."""
     own = set(map(_address, [*model.parameters(), *model.buffers(), *_tensors(batch)]))
     kept: dict[int, int] = {}
 
@@ -253,7 +252,7 @@ def activation_bytes(model: Model, batch: Batch) -> int:
 
     model.train()
     with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
-        report = model.loss(batch)  # as long as it lives, no memory is given to another tensor
+        report = model.loss(batch)  # while it lives, no storage is reused for another tensor
     del report
     return sum(kept.values())
 

@@ -1,14 +1,17 @@
-"""How two recipes differ: both enter; every field that was changed leaves, and one line that reads like a formula."""
+"""Compares two recipes: every field that differs, and one line that reads like a formula."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from bertie.inspection.wording import told
+from bertie.inspection.wording import describe
 from bertie.models.recipe import Recipe
 from bertie.spec import Spec
 
-NAMED = {"tables": "field", "objectives": "kind"}  # their items are known by a name, those of other lists by number
+NAMED = {
+    "tables": "field",
+    "objectives": "name",
+}  # their items are identified by a name, those of other lists by number
 
 # The end of a field's dotted name -> words, with the new value in brackets where it matters.
 WORDS = {
@@ -28,11 +31,11 @@ WORDS = {
     "width": "width({})",
     "stack": "stack({})",
     "depth": "layers({})",
-    "others": "layers in turn",
+    "next_blocks": "layers in turn",
     "visibility": "visibility({})",
     "shared": "shared layers({})",
     "groups": "groups({})",
-    "normed": "normed input",
+    "input_normed": "normed input",
     "mixer": "mixer({})",
     "scorer": "scores({})",
     "num_heads": "heads({})",
@@ -42,6 +45,7 @@ WORDS = {
     "residual": "residual({})",
     "pooler": "pooler({})",
     "top": "top({})",
+    "decoder": "decoder({})",
     "samples": "samples({})",
     "samples.order": "swapped pairs",
     "choose": "masks({})",
@@ -69,12 +73,12 @@ class Change:
 
 
 def changes(parent: Recipe, recipe: Recipe) -> list[Change]:
-    """Every field that differs, but for the recipe's name. What is of another kind is one change as a whole."""
+    """Returns every field that differs, except the recipe's name. A part of another kind is one change."""
     return list(_walk(parent, recipe.replace(name=parent.name), ()))
 
 
 def formula(parent: Recipe, recipe: Recipe) -> str:
-    """Like `albert = bert + factorised(128) - NSP + SOP`; the same said of several parts is said once."""
+    """Returns a line like `albert = bert + factorised(128) - NSP + SOP`; a change of several parts comes once."""
     terms = dict.fromkeys(map(_term, changes(parent, recipe)))
     return " ".join([f"{recipe.name} = {parent.name}", *terms])
 
@@ -106,11 +110,11 @@ def _term(change: Change) -> str:
     words = _words(change.field)
     if not change.after:  # none, no or zero
         return f"- {words.partition('(')[0]}"
-    return f"+ {words.format(getattr(change.after, 'kind', None) or told(change.after))}"
+    return f"+ {words.format(getattr(change.after, 'kind', None) or describe(change.after))}"
 
 
 def _words(field: str) -> str:
-    """By the longest end of the name that has words, numbers left out; else the name itself."""
+    """Finds the longest end of the name that has words, numbers left out; else returns the name itself."""
     parts = [part for part in field.split(".") if not part.isdigit()]
     ends = (".".join(parts[start:]) for start in range(len(parts)))
     return next((WORDS[end] for end in ends if end in WORDS), f"{field}({{}})")

@@ -1,4 +1,4 @@
-"""Parameter counts by part: a model enters, a table with both of the field's usual sums leaves.
+"""Counts parameters by part, with both of the field's usual sums.
 
 Papers count either matrices, tables and norms alone, or those with biases and pooler; heads come on top.
 """
@@ -29,7 +29,8 @@ BARE = ("embeddings", "attention", "LSTM", "layer norms", "feed-forward", "other
 @dataclass(frozen=True)
 class ParameterCounts:
     parts: dict[str, int]  # of the encoder
-    heads: dict[str, int]
+    heads: dict[str, int]  # by objective
+    decoder: int = 0
 
     @property
     def without_biases(self) -> int:
@@ -38,27 +39,30 @@ class ParameterCounts:
 
     @property
     def encoder(self) -> int:
-        """Everything of the encoder, biases and pooler included."""
+        """All of the encoder, biases and pooler included."""
         return sum(self.parts.values())
 
     @property
     def total(self) -> int:
-        return self.encoder + sum(self.heads.values())
+        return self.encoder + self.decoder + sum(self.heads.values())
 
 
 def count_parameters(model: Model) -> ParameterCounts:
-    """Tied weights are one parameter and count once, where the encoder has them."""
+    """Counts tied weights once, where the encoder has them."""
     parts = dict.fromkeys((*BARE, "biases", "pooler", "top"), 0)
     heads: dict[str, int] = dict.fromkeys(model.heads, 0)
+    decoder = 0
     for name, parameter in model.named_parameters():
         if name.startswith("heads."):
             heads[name.split(".")[1]] += parameter.numel()
+        elif name.startswith("decoder."):
+            decoder += parameter.numel()
         else:
             parts[next((part for pattern, part in PARTS if pattern in name), "other")] += parameter.numel()
-    return ParameterCounts({part: count for part, count in parts.items() if count}, heads)
+    return ParameterCounts({part: count for part, count in parts.items() if count}, heads, decoder)
 
 
 def count_recipe(recipe: Recipe) -> ParameterCounts:
-    """Without allocating a single weight."""
+    """Counts the parameters of a recipe without allocating any."""
     with torch.device("meta"):
         return count_parameters(Model(recipe))

@@ -1,4 +1,4 @@
-"""Specs in words: a spec, or the value of a field of one, enters; words for a person leave."""
+"""Describes specs, and values of their fields, in words."""
 
 from typing import Any
 
@@ -7,8 +7,8 @@ from bertie.nn.feed_forward import DenseSpec, GatedSpec
 from bertie.spec import Spec
 
 
-def told(value: Any) -> str:
-    """A spec is told by its kind and by what is not as it always is."""
+def describe(value: Any) -> str:
+    """Describes a value; a spec by its kind and by the fields that are not at their defaults."""
     match value:
         case None:
             return "none"
@@ -19,32 +19,35 @@ def told(value: Any) -> str:
         case float():
             return f"{value:,.4g}" if abs(value) < 1000 else f"{value:,.0f}"
         case tuple() | list():
-            return ", ".join(map(told, value)) or "none"
+            return ", ".join(map(describe, value)) or "none"
         case Spec():
-            return _spec_told(value)
+            return _describe_spec(value)
         case _:
             return str(value)
 
 
-def part_told(spec: Spec, width: int) -> str:
-    """A part of this width. Of kinds that are not known here the fields are told."""
+def describe_part(spec: Spec, width: int) -> str:
+    """Describes a part of this width; kinds that are not known here by their fields."""
     match spec:
         case AttentionSpec():
             heads = "1 head" if spec.num_heads == 1 else f"{spec.num_heads} heads"
-            words = ["attention", f"{heads} of {width // spec.num_heads}", told(spec.scorer)]
+            words = ["attention", f"{heads} of {spec.width_of_head(width)}", describe(spec.scorer)]
             words += [f"memory of {spec.memory_length:,}"] if spec.memory_length else []
             return ", ".join(words if spec.bias else [*words, "no biases"])
         case DenseSpec() | GatedSpec():
             words = [f"{spec.kind} {width:,} -> {spec.inner:,}", spec.activation]
             return ", ".join(words if getattr(spec, "bias", True) else [*words, "no biases"])
         case _:
-            return told(spec)
+            return describe(spec)
 
 
-def _spec_told(spec: Spec) -> str:
-    """What has no kind tells all of its fields."""
+def _describe_spec(spec: Spec) -> str:
+    """Describes a spec; one without a kind by all of its fields."""
     kind = str(getattr(spec, "kind", ""))
-    usual = {name: field.get_default(call_default_factory=True) for name, field in type(spec).model_fields.items()}
+    usual = {
+        name: field.get_default(call_default_factory=True, validated_data={"kind": kind})
+        for name, field in type(spec).model_fields.items()
+    }
     fields = {name: getattr(spec, name) for name in usual if name != "kind"}
-    words = [f"{name} {told(value)}" for name, value in fields.items() if not kind or value != usual[name]]
+    words = [f"{name} {describe(value)}" for name, value in fields.items() if not kind or value != usual[name]]
     return f"{kind}({', '.join(words)})" if words else kind

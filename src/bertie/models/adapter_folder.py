@@ -1,14 +1,14 @@
 """The adapter folder, as `peft` has it: adapter_config.json and adapter_model.safetensors, and bertie.json beside them.
 
-An adapted model enters and a folder leaves; a folder enters, and the base that it names leaves with the updates merged.
-What learned as a whole, heads and a pooler, are `modules_to_save`. Where an adapted layer is no linear layer of
-`transformers`, all names are bertie's own, and that is said.
+Writes the adapters of a model, and opens a folder as the base that it names with the updates merged into its weights.
+Modules that were trained as a whole, heads and a pooler, are `modules_to_save`. Where an adapted layer is not a linear
+layer in `transformers`, all names are bertie's own, with a warning.
 """
 
 import json
 import math
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -19,13 +19,14 @@ from torch import Tensor
 from bertie.errors import FolderError, SpecError
 from bertie.models.filling import kept_tensors
 from bertie.models.folder import CARD, OWN, Opened, card_text, hf_layout, open_folder, read_card, read_json
-from bertie.models.layouts.labels import ANSWERS, ROWS, TOKENS, TOLD, role_of, task_of
-from bertie.models.layouts.layout import Entry, HFLayout
+from bertie.models.folder_finding import find_folder
+from bertie.models.layouts.labels import ANSWERS, ROWS, TOKENS, role_of, task_of
+from bertie.models.layouts.layout import HFLayout
+from bertie.models.layouts.names import Entry
 from bertie.models.layouts.task_heads import task_in
 from bertie.models.model import Model
-from bertie.models.placement import HEADS, MAIN, Placement, placement, told_apart
+from bertie.models.placement import HEADS, describe_apart, place_tensors
 from bertie.models.recipe import Recipe
-from bertie.models.source import find_folder
 from bertie.models.task_recipe import task_recipe
 from bertie.models.variant import with_recipe
 from bertie.models.weights import read_file, write_weights
@@ -51,30 +52,32 @@ PLAIN_BEGINNINGS = (True, False, "gaussian", "orthogonal", "eva")  # others chan
 
 
 def write_adapter(folder: Path, model: Model, card: Mapping[str, Any]) -> list[str]:
-    """`card` is what bertie.json is to say; its `base` is where the base is found. Returns what peft cannot express."""
+    """Writes the folder. `card` is the content of bertie.json; its `base` is where the base is found. Returns warnings
+    of what peft cannot express."""
     recipe, notes = model.recipe, []
     adapted = {name: part for name, part in model.named_modules() if isinstance(part, Adapted)}
-    layout = None if _is_of_our_own(card.get("base")) else hf_layout(recipe)[0]
-    places = places_of(recipe, layout)
-    if layout is None or not all(_has_layer(places, name, part) for name, part in adapted.items()):
+    layout, _, known = hf_layout(recipe)
+    layout = None if _is_of_our_own(card.get("base")) else layout
+    entries = entries_by_name(recipe, layout, known)
+    if layout is None or not all(_has_layer(entries, name, part) for name, part in adapted.items()):
         notes.append("peft has no names for these adapters: they are kept under bertie's own")
-        layout, places = None, places_of(recipe, None)
-    elif HEADS in places:
-        notes.append(f"peft knows this adapter without its {told_apart(places)}: that is kept apart, in {HEADS}")
-    bare = layout.prefix if layout and not layout.known(recipe).objectives else ""
-    entries = {entry.ours: entry for entry in places[MAIN]}
+        layout, entries = None, entries_by_name(recipe, None, recipe)
+    elif apart_words := describe_apart(entries.values()):
+        notes.append(f"peft opens this adapter without its {apart_words}, which is saved separately in {HEADS}")
+    entries = {ours: entry for ours, entry in entries.items() if "/" not in entry.theirs[0]}
+    bare = layout.prefix if layout and not known.objectives else ""
     updates = {
         layer_of(name).removeprefix(bare): found
         for ours, part in adapted.items()
         for name, found in _named_factors(entries[f"{ours}.weight"], part)
     }
-    modules = {layer_of(name).removeprefix(bare) for entry in places[MAIN] for name in entry.theirs}
+    modules = {layer_of(name).removeprefix(bare) for entry in entries.values() for name in entry.theirs}
     saved, apart = learned_whole(model, entries)
     saved = {name.removeprefix(bare): tensor for name, tensor in saved.items()}
     config = {
         **config_of(adapted, {name: len(down) for name, (down, _) in updates.items()}, modules),
         BASE: card.get("base"),
-        "task_type": _task_type(recipe, layout),
+        "task_type": TASK_TYPES.get(role_of(task) or "") if layout and (task := task_in(known)) else None,
         "modules_to_save": sorted({_saved_module(name, layout) for name in saved}) or None,
     }
     tensors = {f"{BEGIN}{name}": tensor for name, tensor in saved.items()}
@@ -91,7 +94,7 @@ def write_adapter(folder: Path, model: Model, card: Mapping[str, Any]) -> list[s
 
 
 def config_of(adapted: Mapping[str, Adapted], ranks: Mapping[str, int], modules: Collection[str]) -> dict[str, Any]:
-    """`ranks` are those of the updates by layer, `modules` all layers there are."""
+    """`ranks` are those of the updates by layer, `modules` are all layers."""
     spec = next(iter(adapted.values())).spec
     targets = short_names(ranks, modules)
     # Where they have one layer for several of ours, the ranks of these add up.
@@ -114,7 +117,7 @@ def config_of(adapted: Mapping[str, Adapted], ranks: Mapping[str, int], modules:
 
 
 def learned_whole(model: Model, entries: Mapping[str, Entry]) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
-    """What learned beside the updates: under their names, and under ours what has no name there."""
+    """What was trained beside the updates: under their names, and under ours where there are none."""
     of_updates = {one for part in model.modules() if isinstance(part, Adapted) for one in part.updates.parameters()}
     saved: dict[str, Tensor] = {}
     apart: dict[str, Tensor] = {}
@@ -129,16 +132,16 @@ def learned_whole(model: Model, entries: Mapping[str, Entry]) -> tuple[dict[str,
 
 
 def short_names(wanted: Collection[str], modules: Collection[str]) -> dict[str, str]:
-    """Each layer by what its name ends with behind the number, or by its whole name where others end like that."""
+    """Each layer by the end of its name after the number, or by its whole name if others end like that."""
     ends = {name: re.split(r"\.\d+\.", name)[-1] for name in wanted}
     others = set(modules) - set(wanted)
     doubtful = any(name.endswith(f".{end}") for name in others for end in set(ends.values()))
     return {name: name for name in wanted} if doubtful else ends
 
 
-def places_of(recipe: Recipe, layout: HFLayout | None) -> Placement:
+def entries_by_name(recipe: Recipe, layout: HFLayout | None, known: Recipe) -> dict[str, Entry]:
     with torch.device("meta"):
-        return placement(Model(recipe), layout)
+        return {entry.ours: entry for entry in place_tensors(Model(recipe), layout, known)[0]}
 
 
 def layer_of(name: str) -> str:
@@ -151,16 +154,18 @@ def plain_number(value: float) -> float | int:
 
 
 def _is_of_our_own(base: str | None) -> bool:
-    """Whether only bertie opens the base, as one with a top. The adapted model may be one that others know."""
-    with suppress(FolderError):  # a base may be one that only others find
+    """Whether only bertie can open the base, such as one with a top, even if others know the adapted model."""
+    with suppress(FolderError):  # only others may find the base
         return base is not None and read_json(find_folder(base) / "config.json").get("model_type") == OWN
     return False
 
 
-def _has_layer(places: Placement, name: str, part: Adapted) -> bool:
+def _has_layer(entries: Mapping[str, Entry], name: str, part: Adapted) -> bool:
     """Whether the layer is there as one linear layer, or as one for each of its parts."""
-    entry = next((entry for entry in places[MAIN] if entry.ours == f"{name}.weight"), None)
-    return entry is not None and entry.shape is None and len(entry.theirs) in (1, len(part.parts))
+    entry = entries.get(f"{name}.weight")
+    if entry is None or "/" in entry.theirs[0]:
+        return False
+    return entry.shape is None and len(entry.theirs) in (1, len(part.parts))
 
 
 def _named_factors(entry: Entry, part: Adapted) -> list[tuple[str, tuple[Tensor, Tensor]]]:
@@ -168,13 +173,8 @@ def _named_factors(entry: Entry, part: Adapted) -> list[tuple[str, tuple[Tensor,
     return [(name, factors) for name, factors in found if factors is not None]
 
 
-def _task_type(recipe: Recipe, layout: HFLayout | None) -> str | None:
-    task = task_in(layout.known(recipe)) if layout else None
-    return TASK_TYPES.get(role_of(task) or "") if task else None
-
-
 def _saved_module(name: str, layout: HFLayout | None) -> str:
-    """The largest part that is no encoder: a whole head, a whole pooler."""
+    """The largest module that is not the encoder: a whole head, a whole pooler."""
     return layer_of(name) if layout is None else name.removeprefix(layout.prefix).split(".")[0]
 
 
@@ -186,7 +186,7 @@ def is_adapter(folder: Path) -> bool:
 
 
 def refuse_adapter(base: str) -> None:
-    """What opens an adapter opens its base, and nothing below that. A base may be one that only others find."""
+    """Refuses a base that is itself an adapter. A base that only others find is accepted."""
     try:
         folder = find_folder(base)
     except FolderError:
@@ -194,15 +194,15 @@ def refuse_adapter(base: str) -> None:
     if is_adapter(folder):
         whole = folder.parent if (folder.parent / "config.json").exists() else None
         hint = f"give the merged folder, {whole}" if whole else "merge it: bertie.load(its folder).save(another folder)"
-        raise SpecError("is itself an adapter, over which no other can be learned", where=str(folder), hint=hint)
+        raise SpecError("is itself an adapter, and adapters cannot be stacked", where=str(folder), hint=hint)
 
 
 def base_of(folder: Path) -> Path:
     """The folder of the model that it adapts."""
     name, where = read_json(folder / CONFIG).get(BASE), str(folder / CONFIG)
-    hint = f"let {BASE} be the folder of the model that was adapted"
+    hint = f"set {BASE} to the folder of the model that was adapted"
     if not isinstance(name, str) or not name:
-        raise FolderError("does not say what it adapts", where=where, hint=hint)
+        raise FolderError("does not name the model that it adapts", where=where, hint=hint)
     try:
         return find_folder(name)
     except FolderError as error:
@@ -210,45 +210,47 @@ def base_of(folder: Path) -> Path:
 
 
 def open_adapter(folder: Path, recipe_type: type[Recipe] = Recipe) -> Opened:
-    """The base with the updates merged into its weights, and the heads that were saved with them."""
+    """Opens the base, merges the updates into its weights, and adds the heads that were saved with them."""
     config, card = read_json(folder / CONFIG), read_card(folder, CONFIG)
     _refuse_strange(config, str(folder / CONFIG))
     base = open_folder(base_of(folder), recipe_type)
-    layout = None if card.get("own_names") else hf_layout(base.model.recipe)[0]
+    layout, _, _ = (None, {}, None) if card.get("own_names") else hf_layout(base.model.recipe)
     if layout is None and not card.get("own_names"):
-        raise FolderError("adapts a model of transformers, and its base is none", where=str(folder))
+        raise FolderError("adapts a model of transformers, but its base is not one", where=str(folder))
     file = folder / (WEIGHTS if (folder / WEIGHTS).exists() or not (folder / LEGACY).exists() else LEGACY)
     tensors = _merged_updates(read_file(file), config, layout, str(file))
     if card:
         recipe = recipe_type.parse(card["recipe"], where=str(folder / CARD))
     else:
-        recipe = told_recipe(base.model.recipe, config, tensors)
+        recipe = describe_recipe(base.model.recipe, config, tensors)
     before = {name: tensor.shape for name, tensor in kept_tensors(base.model).items()}
     model = with_recipe(base.model, recipe, seed=0)
-    entries = places_of(recipe, layout and hf_layout(recipe)[0])[MAIN]
+    own, _, known = hf_layout(recipe) if layout else (None, {}, recipe)
+    entries = entries_by_name(recipe, own, known)
     apart = read_file(folder / HEADS) if (folder / HEADS).exists() else {}
-    filled = _fill(model, entries, tensors, str(file)) | _fill_own(model, apart, str(folder / HEADS))
+    filled = _fill(model, entries.values(), tensors, str(file)) | _fill_own(model, apart, str(folder / HEADS))
     for name, tensor in kept_tensors(model).items():
         if before.get(name) != tensor.shape and name not in filled:
             raise FolderError(f"has no tensor for {name}, which the base does not have", where=str(file))
     return Opened(model, base.report, card)
 
 
-def told_recipe(base: Recipe, config: Mapping[str, Any], tensors: Mapping[tuple[str, bool], Tensor]) -> Recipe:
-    """Of an adapter that others made. Which task it is for is told by its type, how many labels by its head."""
+def describe_recipe(base: Recipe, config: Mapping[str, Any], tensors: Mapping[tuple[str, bool], Tensor]) -> Recipe:
+    """The recipe of an adapter that others made. Its type names the task, its head has the number of labels."""
     roles = {theirs: role for role, theirs in TASK_TYPES.items()}
     role = roles.get(config.get("task_type") or "")
     draft = role and task_of(role, {}, SequenceHeadSpec())
     if not isinstance(draft, Task) or role is None:
         return base
     recipe = task_recipe(base, draft)
-    entries = places_of(recipe, hf_layout(recipe)[0])[MAIN]
-    output = next((entry.theirs[0] for entry in entries if entry.ours == f"heads.{draft.kind}.output.weight"), "")
+    layout, _, known = hf_layout(recipe)
+    entry = entries_by_name(recipe, layout, known).get(f"heads.{draft.name}.output.weight")
+    output = entry.theirs[0] if entry else ""
     if (output, False) not in tensors:
         return base
     num_labels = len(tensors[output, False])
     own = task_in(base)
-    if own is not None and role_of(own) == role and len(TOLD[own.kind].labels(own)) == num_labels:
+    if own is not None and (head := own.hf_head()) and head.role == role and len(head.labels) == num_labels:
         return base
     task = task_of(role, {"num_labels": num_labels}, SequenceHeadSpec())
     return task_recipe(base, task) if isinstance(task, Task) else base
@@ -257,7 +259,7 @@ def told_recipe(base: Recipe, config: Mapping[str, Any], tensors: Mapping[tuple[
 def _merged_updates(
     tensors: Mapping[str, Tensor], config: Mapping[str, Any], layout: HFLayout | None, where: str
 ) -> dict[tuple[str, bool], Tensor]:
-    """By canonical name, and whether it is to be added to the base's tensor; else it takes its place."""
+    """Tensors by canonical name and by whether they are added to the base's tensor or replace it."""
     found: dict[tuple[str, bool], Tensor] = {}
     for name, tensor in tensors.items():
         spelled = name.removeprefix(BEGIN)
@@ -281,8 +283,8 @@ def scale_of(layer: str, rank: int, config: Mapping[str, Any]) -> float:
     return float(alpha / (math.sqrt(rank) if config.get("use_rslora") else rank))
 
 
-def _fill(model: Model, entries: list[Entry], tensors: Mapping[tuple[str, bool], Tensor], where: str) -> set[str]:
-    """The names of ours that were given a value."""
+def _fill(model: Model, entries: Iterable[Entry], tensors: Mapping[tuple[str, bool], Tensor], where: str) -> set[str]:
+    """Puts tensors into the model. Returns our names of those that got a value."""
     kept, filled = kept_tensors(model), set()
     parts = {name: (entry, number) for entry in entries for number, name in enumerate(entry.theirs)}
     with torch.no_grad():
@@ -305,7 +307,7 @@ def _fill_own(model: Model, tensors: Mapping[str, Tensor], where: str) -> set[st
 
 def _refuse_strange(config: Mapping[str, Any], where: str) -> None:
     if (kind := config.get("peft_type")) != "LORA":
-        raise FolderError(f"is an adapter of the kind {kind!r}; LORA can be read", where=where)
+        raise FolderError(f"is an adapter of type {kind!r}; only LORA can be read", where=where)
     strange = [name for name in STRANGE if config.get(name)]
     strange += ["bias"] if config.get("bias", "none") != "none" else []
     strange += ["init_lora_weights"] if config.get("init_lora_weights", True) not in PLAIN_BEGINNINGS else []

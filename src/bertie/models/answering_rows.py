@@ -1,4 +1,4 @@
-"""Examples of a task enter, what the model says of each sample leaves, in the order of the examples.
+"""Runs a task model over examples. Returns outputs in the order of the examples.
 
 Samples of similar length run together under a budget of tokens; an output does not depend on its neighbours.
 """
@@ -9,37 +9,50 @@ from itertools import islice
 import numpy as np
 import torch
 
-from bertie.batch import collate
+from bertie.batch import collate, num_sample_tokens
 from bertie.data.batching import batches_by_length
 from bertie.models.model import Model
+from bertie.objectives.report import LossReport
 from bertie.tasks.task import Answer, Example, Task
 
 BATCH_TOKENS = 4096
 READ_AHEAD = 512  # examples that are sorted by length together
 
-Outputs = list[np.ndarray]  # of one example: one a sample
+Outputs = list[np.ndarray]  # of one example: one for each sample
 
 
 def outputs_of(model: Model, task: Task, examples: Sequence[Example], max_tokens: int = BATCH_TOKENS) -> list[Outputs]:
+    return run_examples(model, task, examples, max_tokens, with_loss=False)[1]
+
+
+def run_examples(
+    model: Model, task: Task, examples: Sequence[Example], max_tokens: int = BATCH_TOKENS, *, with_loss: bool = True
+) -> tuple[LossReport, list[Outputs]]:
+    """Loss, where examples have gold, and outputs from one pass."""
     samples = [sample for example in examples for sample in example.samples]
-    lengths = np.array([len(sample["tokens"]) for sample in samples])  # type: ignore[arg-type]
-    found: dict[int, np.ndarray] = {}
+    lengths = np.array([num_sample_tokens(sample) for sample in samples])
+    head, report, found = model.heads[task.name], LossReport(), dict[int, np.ndarray]()
     device, was_training = next(model.parameters()).device, model.training
     model.eval()
     try:
         with torch.inference_mode():
+            # Batches are not kept: stored features would fill the memory.
             for rows in batches_by_length(lengths, max_tokens):
                 batch = collate([samples[row] for row in rows]).to(device)
-                said = task.outputs(model.heads[task.kind], model.encoder, batch)
-                found |= zip(rows.tolist(), said, strict=True)
+                if with_loss:
+                    loss, outputs = task.evaluate_batch(head, model.encoder, batch)
+                    report = report + loss
+                else:
+                    outputs = task.outputs(head, model.encoder, batch)
+                found |= zip(rows.tolist(), outputs, strict=True)
     finally:
         model.train(was_training)
     numbers = iter(range(len(samples)))
-    return [[found[next(numbers)] for _ in example.samples] for example in examples]
+    return report, [[found[next(numbers)] for _ in example.samples] for example in examples]
 
 
 def answers_of(model: Model, task: Task, examples: Iterable[Example]) -> Iterator[tuple[Example, Answer]]:
-    """Streaming: so many at a time."""
+    """Reads so many examples at a time."""
     remaining = iter(examples)
     while ahead := list(islice(remaining, READ_AHEAD)):
         for example, outputs in zip(ahead, outputs_of(model, task, ahead), strict=True):

@@ -1,6 +1,6 @@
-"""Many texts to vectors: flat ids enter, one vector a text leaves, in the order of the texts.
+"""Turns many texts into vectors, in the order of the texts.
 
-Texts of similar length run together under a budget of tokens; a vector does not depend on its neighbours.
+Texts of similar length share a batch with a budget of tokens; a vector does not depend on the others in its batch.
 """
 
 import warnings
@@ -8,6 +8,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from functools import cache
+from typing import Literal, TypedDict
 
 import numpy as np
 import torch
@@ -15,39 +16,53 @@ import torch
 from bertie.batch import Batch, Ragged
 from bertie.data.batching import batches_by_length
 from bertie.nn.encoder import Encoder
-from bertie.nn.pooling import Pooling, Projection
-from bertie.text.tokens import FlatIds
+from bertie.nn.pooling import Pooling, Projection, TokenPooling
+from bertie.text.tokenizers.tokens import FlatIds
 
-BATCH_TOKENS = 1024  # measured: below it calls cost, above it states fall out of a core's cache
+BATCH_TOKENS = 1024  # measured: fewer cost more calls, with more the states do not fit into a core's cache
 LEAST_TOKENS = 256  # a batch smaller than this is not worth a thread of its own
 
+Layers = Literal["last", "sum4", "concat4"] | int
+
 RAW_VECTORS = (
-    "this model never learned to have its vectors compared: they crowd around one direction, so that cosines are high "
-    "between any two texts and say little; train it with `bertie finetune similarity --siamese`, or let "
-    "`bertie whiten` spread its vectors"
+    "this model was not trained to compare vectors: they all point in similar directions, so the cosine of any two "
+    "texts is high and means little; fine-tune it on `similarity` with `siamese`, or apply `bertie whiten`"
 )
 
 
 class RawVectorsWarning(UserWarning):
-    """Vectors of a model that was not made for comparing them."""
+    """Vectors of a model that was not trained to compare them."""
 
 
 @cache
 def warn_of_raw_vectors() -> None:
-    """Once a process."""
+    """Warns once per process."""
     warnings.warn(RAW_VECTORS, RawVectorsWarning, stacklevel=3)
 
 
 @dataclass(frozen=True)
 class Encoding:
-    """Vectors, and what happened to the texts on the way."""
+    """Vectors, and what happened to their texts."""
 
     vectors: np.ndarray  # [texts, width] float32
     num_tokens: int
     num_truncated: int  # texts that were cut
     num_cut: int  # tokens that were cut off
-    num_empty: int  # texts without a single token of their own
-    num_replaced: int = 0  # words that the tokenizer's table put right
+    num_empty: int  # texts without any token of their own
+    num_replaced: int = 0  # words that the tokenizer corrected
+
+
+class EncodeOptions(TypedDict, total=False):
+    """The options of `encode` and `encode_report`. What is not given is as the model's folder states, or else the mean
+    over the last layer."""
+
+    pooling: TokenPooling | None  # how the states of tokens become one vector
+    layers: Layers | None  # "last", the number of a layer, or the "sum4" or "concat4" of the last four
+    normalize: bool | None  # whether vectors have length 1
+    size: int | None  # how many numbers of each vector are kept
+    max_length: int | None  # tokens at which a text is cut
+    batch_tokens: int  # tokens of a batch
+    progress: bool | None  # whether to show progress; by default only in a terminal
 
 
 def embed_ids(
@@ -59,9 +74,9 @@ def embed_ids(
     advance: Callable[[int], None],
     projection: Projection | None = None,
 ) -> np.ndarray:
-    """[texts, width]; a text without any token, not even a special one, gets zeros.
+    """Vectors [texts, width]; a text without any token, not even a special one, gets zeros.
 
-    Each thread takes whole batches: cores that share a batch wait for each other after every layer's every step.
+    Each thread takes whole batches: cores that share a batch wait for each other after every step of every layer.
     """
     vectors = np.zeros((len(flat.lengths), width), np.float32)
     starts = np.cumsum(flat.lengths) - flat.lengths
@@ -78,7 +93,7 @@ def embed_ids(
                 encoded = encoder(
                     Batch({"tokens": tokens.to(device)}),
                     keep_layers=pooling.needs_layers,
-                    wanted=tokens.starts.to(device) if pooling.tokens == "first" else None,
+                    positions=tokens.starts.to(device) if pooling.tokens == "first" else None,
                 )
                 vectors[rows] = pooling(encoded.states, encoded.layers, projection).cpu().numpy()
         return num_texts
@@ -98,6 +113,6 @@ def embed_ids(
 
 
 def _indices(starts: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-    """Flat indices of rows that begin at `starts`, one row after another."""
+    """Flat indices of rows that start at `starts`, one row after another."""
     ends = np.cumsum(lengths)
     return np.arange(ends[-1]) + np.repeat(starts - (ends - lengths), lengths)

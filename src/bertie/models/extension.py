@@ -1,4 +1,4 @@
-"""A model and the new pieces of its tokenizer in, a model with rows for them out; all other weights are as before."""
+"""Extends a model by rows for new pieces of its tokenizer; all other weights stay the same."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -8,10 +8,11 @@ from typing import Any
 import torch
 from torch import nn
 
+from bertie.models.folder_finding import find_folder
 from bertie.models.model import Model
 from bertie.models.pretrained import Pretrained, load
 from bertie.models.recipe import Recipe
-from bertie.models.source import find_folder
+from bertie.reporting.events import OnEvent, ignore, message
 from bertie.text import load_tokenizer
 from bertie.text.vocab.extension import Extension, extend_tokenizer
 from bertie.text.vocab.output import check_out, new_folder
@@ -24,41 +25,41 @@ class ExtensionReport:
     num_pieces: int  # new ones; more than words where a merge needs a step between
     size: int  # of the vocabulary now
     skipped: Mapping[str, str]  # word -> why it was not added
-    notes: tuple[str, ...]
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
 
 
-def extend_folder(base: str | Path, wanted: WordSources, out: Path, overwrite: bool = False) -> ExtensionReport:
-    """A copy of a model folder, or of a folder with a tokenizer alone, whose tokenizer knows the wanted words."""
+def extend_folder(
+    base: str | Path, wanted: WordSources, out: Path, overwrite: bool = False, on_event: OnEvent = ignore
+) -> ExtensionReport:
+    """Writes a copy of a model folder, or of a tokenizer's folder, whose tokenizer knows more words."""
     check_out(out, overwrite)
     alone = Path(base).is_dir() and not (find_folder(base) / "config.json").exists()
     pretrained = None if alone else load(base)
     tokenizer = load_tokenizer(base) if pretrained is None else pretrained.tokenizer
-    notes: list[str] = []
-    extension = extend_tokenizer(tokenizer, wanted.read(tokenizer, notes))
+    extension = extend_tokenizer(tokenizer, wanted.read(tokenizer, on_event))
     with new_folder(out, overwrite) as folder:
         if pretrained is None:
             extension.tokenizer.save(folder)
         else:
-            notes += extend_model(pretrained, extension).save(folder)
-    return ExtensionReport(
-        extension.words, len(extension.origins), extension.tokenizer.size, dict(extension.skipped), tuple(notes)
-    )
+            for note in extend_model(pretrained, extension).save(folder):
+                on_event(message(note))
+    return ExtensionReport(extension.words, len(extension.origins), extension.tokenizer.size, dict(extension.skipped))
 
 
 def extend_model(pretrained: Pretrained, extension: Extension) -> Pretrained:
-    """The model with the extended tokenizer. `pretrained` itself stays as it was."""
+    """Returns the model with the extended tokenizer; `pretrained` itself does not change."""
     size = max(pretrained.recipe.vocab_size, extension.tokenizer.size)
     model = extend_rows(pretrained.model, extension.origins, size)
     return Pretrained(model, extension.tokenizer, pretrained.settings, pretrained.report, pretrained.card)
 
 
 def extend_rows(model: Model, origins: Mapping[int, Sequence[int]], size: int) -> Model:
-    """`size` rows wherever there is one a vocabulary entry; a new row is the mean of its old pieces' rows.
+    """Returns the model with `size` rows in every tensor that has one per piece; a new row is the mean of the rows of
+    the pieces that it was split into before.
 
-    Rows past the tokenizer's ids, which some models have to spare, are used up first.
+    Rows beyond the tokenizer's ids, which some models have, are used first.
     """
     recipe = resized(model.recipe, size)
     with torch.device("meta"):
@@ -89,7 +90,7 @@ def resized(recipe: Recipe, size: int) -> Recipe:
 
 
 def vocabulary_parameters(recipe: Recipe) -> set[str]:
-    """Names of the parameters with one row a vocabulary entry: those that a larger vocabulary would change."""
+    """Names of the parameters with one row per piece: those that a larger vocabulary would change."""
     with torch.device("meta"):
         now, larger = Model(recipe), Model(resized(recipe, recipe.vocab_size + 1))
     shapes = {name: parameter.shape for name, parameter in larger.named_parameters()}

@@ -1,14 +1,15 @@
-"""Tensors of a file into a model: what the file lacks, holds in vain, or holds in another shape is reported.
+"""Puts the tensors of a file into a model, and reports those that are missing, unused or of the wrong shape.
 
-Names are told in the file's own spelling.
+Reports spell names as the file does.
 """
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
 
 from torch import Tensor, nn
 
-from bertie.models.layouts.layout import Entry, HFLayout
+from bertie.models.layouts.layout import HFLayout
+from bertie.models.layouts.names import Entry
 
 
 @dataclass(frozen=True)
@@ -24,93 +25,71 @@ class LoadReport:
         return not (self.missing or self.unused or self.mis_shaped)
 
     def __str__(self) -> str:
-        told = {"missing": self.missing, "of another shape": self.mis_shaped, "unused": self.unused}
-        parts = [f"{len(names)} {what}: {_some(names)}" for what, names in told.items() if names]
+        found = {"missing": self.missing, "of another shape": self.mis_shaped, "unused": self.unused}
+        parts = [
+            f"{len(names)} {what}: {', '.join(names[:3])}{', ...' if len(names) > 3 else ''}"
+            for what, names in found.items()
+            if names
+        ]
         return "; ".join(parts) or "every tensor was used"
 
 
-@dataclass(frozen=True)
+@dataclass
 class FoundTensors:
-    """A file's tensors by canonical name, with the spelling that the file uses."""
+    """Tensors of files by canonical name, with the spelling that a file uses."""
 
-    tensors: Mapping[str, Tensor]
-    spelling: Mapping[str, str]
-    doubled: tuple[str, ...] = ()  # further spellings of a name that is there already
+    tensors: dict[str, Tensor] = field(default_factory=dict)
+    spelling: dict[str, str] = field(default_factory=dict)
+    doubled: list[str] = field(default_factory=list)  # further spellings of a name that is there already
 
-    def joined(self, place: str, other: "FoundTensors") -> "FoundTensors":
-        """With another file's tensors, whose names begin with its place."""
-        return FoundTensors(
-            {**self.tensors, **{f"{place}/{name}": tensor for name, tensor in other.tensors.items()}},
-            {**self.spelling, **{f"{place}/{name}": f"{place}/{told}" for name, told in other.spelling.items()}},
-            (*self.doubled, *(f"{place}/{name}" for name in other.doubled)),
-        )
-
-    @classmethod
-    def of(cls, tensors: Mapping[str, Tensor], layout: HFLayout | None) -> "FoundTensors":
-        found: dict[str, Tensor] = {}
-        spelling: dict[str, str] = {}
-        doubled = []
-        for name, tensor in tensors.items():
-            canonical = layout.canonical(name) if layout else name
-            if canonical in found:
-                doubled.append(name)
+    def add(self, tensors: Mapping[str, Tensor], layout: HFLayout | None, place: str = "") -> None:
+        """Adds the tensors of a file. Names start with its `place`, unless it is the main file."""
+        for spelled, tensor in tensors.items():
+            name = layout.canonical(spelled) if layout else spelled
+            name, spelled = (f"{place}/{name}", f"{place}/{spelled}") if place else (name, spelled)
+            if name in self.tensors:
+                self.doubled.append(spelled)
             else:
-                found[canonical], spelling[canonical] = tensor, name
-        return cls(found, spelling, tuple(doubled))
+                self.tensors[name], self.spelling[name] = tensor, spelled
 
 
 def kept_tensors(model: nn.Module) -> dict[str, Tensor]:
-    """What is saved: parameters, tied ones once, and those buffers that ask for it."""
+    """What is saved: parameters, tied ones once, and the buffers that are part of the state."""
     names = set(model.state_dict())
     buffers = {name: buffer for name, buffer in model.named_buffers() if name in names}
     return {**dict(model.named_parameters()), **buffers}
 
 
-def fill(
-    model: nn.Module, entries: list[Entry], found: FoundTensors, is_ignored: Callable[[str], bool] = lambda name: False
-) -> LoadReport:
-    """Give the model its tensors where all are there and fit; else change nothing."""
+def fill(model: nn.Module, entries: list[Entry], found: FoundTensors, ignored: Collection[str] = ()) -> LoadReport:
+    """Gives the model its tensors if all are there and fit; otherwise changes nothing."""
     kept = kept_tensors(model)
-    wanted = {name: (entry, kept[entry.ours]) for entry in entries for name in entry.theirs}
-    missing = [name for name in wanted if name not in found.tensors]
+    needed = {name: (entry, kept[entry.ours]) for entry in entries for name in entry.theirs}
+    missing = tuple(name for name in needed if name not in found.tensors)
     mis_shaped = []
-    for name, (entry, target) in wanted.items():
-        if name not in found.tensors:
+    for name, (entry, target) in needed.items():
+        tensor = found.tensors.get(name)
+        if tensor is None:
             continue
-        tensor, needed = found.tensors[name], entry.part_shape(target.shape)
-        if tensor.shape != needed:
-            told = f"is {list(tensor.shape)}, the model needs {list(needed)}"
-            mis_shaped.append(f"{found.spelling[name]} {told}")
+        shape = entry.part_shape(target.shape)
+        if tensor.shape != shape:
+            mis_shaped.append(f"{found.spelling[name]} is {list(tensor.shape)}, the model needs {list(shape)}")
         elif tensor.is_floating_point() != target.is_floating_point():
             mis_shaped.append(f"{found.spelling[name]} holds {tensor.dtype}, the model needs {target.dtype}")
-    idle = [name for name in found.tensors if name not in wanted and not is_ignored(name)]
-    unused = sorted([found.spelling[name] for name in idle] + list(found.doubled))
-    if not missing and not mis_shaped:
-        joined = {
-            kept[entry.ours]: entry.join(
-                [found.tensors[name] for name in entry.theirs], kept[entry.ours].shape
-            ).contiguous()
-            for entry in entries
-        }
-        _assign(model, joined)
-    return LoadReport(tuple(missing), tuple(unused), tuple(mis_shaped))
-
-
-def _assign(model: nn.Module, values: dict[Tensor, Tensor]) -> None:
-    """Every place that holds an old tensor gets the new one, so that what was tied stays tied."""
-    weights = {
-        old: nn.Parameter(new, requires_grad=old.requires_grad)
-        for old, new in values.items()
-        if isinstance(old, nn.Parameter)
-    }
+    unused = [found.spelling[name] for name in found.tensors if name not in needed and name not in ignored]
+    report = LoadReport(missing, tuple(sorted(unused + found.doubled)), tuple(mis_shaped))
+    if missing or mis_shaped:
+        return report
+    values: dict[Tensor, Tensor] = {}
+    for entry in entries:
+        old = kept[entry.ours]
+        new = entry.join([found.tensors[name] for name in entry.theirs], old.shape).contiguous()
+        values[old] = nn.Parameter(new, requires_grad=old.requires_grad) if isinstance(old, nn.Parameter) else new
+    # Every place that holds an old tensor gets the new one, so that what was tied stays tied.
     for part in model.modules():
-        for name, parameter in list(part._parameters.items()):
+        for name, parameter in part._parameters.items():
             if parameter is not None:
-                part._parameters[name] = weights[parameter]
-        for name, buffer in list(part._buffers.items()):
+                part._parameters[name] = values[parameter]  # type: ignore[assignment]
+        for name, buffer in part._buffers.items():
             if buffer is not None and buffer in values:
                 part._buffers[name] = values[buffer]
-
-
-def _some(names: tuple[str, ...]) -> str:
-    return ", ".join(names[:3]) + (", ..." if len(names) > 3 else "")
+    return report

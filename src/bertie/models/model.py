@@ -1,4 +1,5 @@
-"""The model: an encoder and what its objectives own, built from a recipe. Weights are tied here and nowhere else."""
+"""Builds a model from a recipe: an encoder, perhaps a decoder, and what the objectives own. Weights are tied here and
+nowhere else."""
 
 from collections.abc import Callable
 from typing import Any, cast
@@ -9,100 +10,121 @@ from torch import Tensor, nn
 from bertie.batch import Batch
 from bertie.models.recipe import Recipe
 from bertie.nn.encoder import Encoded, Encoder
-from bertie.objectives.objective import Objective, Vocabulary, fields_looked_at, places_in
+from bertie.nn.memory import Memory
+from bertie.objectives.objective import Objective, Vocabulary, fields_read, positions_in
 from bertie.objectives.report import LossReport
 from bertie.spec import Spec
 
 
 class Model(nn.Module):
+    """`heads` holds what each objective owns, by the objective's name."""
+
     def __init__(self, recipe: Recipe, vocabulary: Vocabulary | None = None):
         super().__init__()
         self.recipe = recipe
         self.vocabulary = vocabulary or Vocabulary(recipe.vocab_size)
         self.encoder = recipe.encoder.build()
+        self.decoder: Encoder | None = None
+        if recipe.decoder is not None:
+            self.decoder = recipe.decoder.build()
+            for own_name, encoder_name in recipe.decoder.ties(recipe.encoder).items():
+                _share(self.decoder, own_name, self.encoder.get_parameter(encoder_name))
+            # Objectives are given the encoder: they find the decoder there, which is yet no part of it.
+            object.__setattr__(self.encoder, "decoder", self.decoder)
         self.heads = nn.ModuleDict()
         for objective in recipe.objectives:
             owned = objective.build(recipe.encoder, self.vocabulary)
-            self.heads[objective.kind] = owned
+            self.heads[objective.name] = owned
             for own_name, encoder_name in objective.ties(recipe.encoder).items():
                 _share(owned, own_name, self.encoder.get_parameter(encoder_name))
 
     @classmethod
     def new(cls, recipe: Recipe, seed: int = 0, vocabulary: Vocabulary | None = None) -> "Model":
-        """Random weights that depend on the recipe and the seed alone."""
+        """Builds a model with random weights that depend on the recipe and the seed alone."""
         with torch.random.fork_rng():
             torch.manual_seed(seed)
             return cls(recipe, vocabulary)
 
     def loss(self, batch: Batch) -> LossReport:
-        """All objectives' losses and metrics; the encoder runs once where they look at the same batch."""
-        encoder = self._shared_pass(batch)
+        """Returns all objectives' losses and metrics; the encoder runs once where they read the same batch."""
+        return self.loss_and_memory(batch, None)[0]
+
+    def loss_and_memory(self, batch: Batch, memory: Memory | None) -> tuple[LossReport, Memory | None]:
+        """The loss of rows that continue those that `memory` is of, and the memory for the rows that continue these."""
+        shared = self._shared_pass(batch, memory)
         report = LossReport()
         for objective in self.objectives_of(batch):
-            report = report + objective.loss(self.heads[objective.kind], encoder, batch)
-        return report
+            own = objective.loss(self.heads[objective.name], cast(Encoder, shared), batch)
+            report = report + own.prefixed(objective.prefix)
+        return report, shared.memory_after
 
-    def log_shares(self, batch: Batch) -> list[Tensor]:
-        """Of all objectives."""
-        encoder = self._shared_pass(batch)
-        shares: list[Tensor] = []
+    def log_probs(self, batch: Batch) -> list[Tensor]:
+        """Returns those of all objectives."""
+        encoder = cast(Encoder, self._shared_pass(batch))
+        found: list[Tensor] = []
         for objective in self.objectives_of(batch):
-            shares += objective.log_shares(self.heads[objective.kind], encoder, batch)
-        return shares
+            found += objective.log_probs(self.heads[objective.name], encoder, batch)
+        return found
 
     def objectives_of(self, batch: Batch) -> list[Objective]:
-        """Those that a batch is meant for."""
+        """Returns the objectives that a batch is for."""
         return [objective for objective in self.recipe.objectives if objective.takes(batch)]
 
-    def _shared_pass(self, batch: Batch) -> Encoder:
-        looks_at = fields_looked_at(self.objectives_of(batch))
-        wanted = None if looks_at is None else places_in(looks_at, batch)
-        return cast(Encoder, SharedPass(self.encoder, batch, wanted))
+    def _shared_pass(self, batch: Batch, memory: Memory | None = None) -> "SharedPass":
+        read_positions = fields_read(self.objectives_of(batch))
+        positions = None if read_positions is None else positions_in(read_positions, batch)
+        return SharedPass(self.encoder, batch, positions, memory)
 
     def auxiliary_loss(self) -> Tensor | None:
-        """What parts themselves ask to be made small, e.g. learned spans."""
-        losses = [ask() for ask in self._asked("auxiliary_loss")]
+        """Adds the losses that parts themselves bring, e.g. learned spans."""
+        losses = [loss() for loss in self._methods("auxiliary_loss")]
         return torch.stack(losses).sum() if losses else None
 
     def after_step(self) -> None:
-        """Let parts put themselves right after an optimiser step, e.g. clamp."""
-        for put_right in self._asked("after_step"):
-            put_right()
+        """Lets parts correct themselves after an optimizer step, e.g. clamp."""
+        for correct in self._methods("after_step"):
+            correct()
 
-    def _asked(self, method: str) -> list[Callable[[], Any]]:
-        """That method of every part that carries it and may learn."""
+    def _methods(self, name: str) -> list[Callable[[], Any]]:
+        """Returns that method of every part that has it and may learn."""
         encoder = self.encoder if self.encoder.top is None else self.encoder.top
-        parts = (part for learning in (encoder, self.heads) for part in learning.modules())
-        return [getattr(part, method) for part in parts if hasattr(part, method)]
+        learning = [encoder, self.heads] if self.decoder is None else [encoder, self.decoder, self.heads]
+        parts = (part for whole in learning for part in whole.modules())
+        return [getattr(part, name) for part in parts if hasattr(part, name)]
 
 
 class SharedPass:
-    """The encoder during one step: asked again for the same batch in the same way, it answers from memory. Of the
-    step's own batch it tells no more than is wanted."""
+    """Wraps the encoder during one step: called again for the same batch in the same way, it returns the same result.
+    Of the step's own batch, whose rows continue those of `memory`, it computes only the last states at `positions`."""
 
-    def __init__(self, encoder: Encoder, batch: Batch, wanted: Tensor | None):
-        self._encoder, self._batch, self._wanted = encoder, batch, wanted
+    def __init__(self, encoder: Encoder, batch: Batch, positions: Tensor | None, memory: Memory | None = None):
+        self._encoder, self._batch, self._positions, self._memory = encoder, batch, positions, memory
         self._answers: list[tuple[Batch, dict[str, Any], Encoded]] = []
 
     def __call__(self, batch: Batch, **options: Any) -> Encoded:
         for known_batch, known_options, answer in self._answers:
             if known_batch is batch and _same(known_options, options):
                 return answer
-        wanted = self._wanted if batch is self._batch else None
-        answer = self._encoder(batch, **{"wanted": wanted, **options})
+        own = {"positions": self._positions, "memory": self._memory} if batch is self._batch else {}
+        answer = self._encoder(batch, **{**own, **options})
         self._answers.append((batch, options, answer))
         return answer
+
+    @property
+    def memory_after(self) -> Memory | None:
+        """What the encoder keeps of the step's own batch, if it has run."""
+        return next((answer.memory for batch, _, answer in self._answers if batch is self._batch), None)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._encoder, name)
 
 
-def _same(known: dict[str, Any], asked: dict[str, Any]) -> bool:
-    """Frozen values may be equal; anything with tensors in it must be the same object."""
+def _same(known: dict[str, Any], given: dict[str, Any]) -> bool:
+    """Compares options: frozen values may be equal; anything with tensors in it must be the same object."""
     alike = (
-        known[name] is value or (isinstance(value, Spec) and known[name] == value) for name, value in asked.items()
+        known[name] is value or (isinstance(value, Spec) and known[name] == value) for name, value in given.items()
     )
-    return known.keys() == asked.keys() and all(alike)
+    return known.keys() == given.keys() and all(alike)
 
 
 def _share(module: nn.Module, name: str, parameter: nn.Parameter) -> None:

@@ -1,95 +1,61 @@
-"""Where a model's tensors lie in its folder: the file that Hugging Face knows, folders of companions inside it, and a
-file of heads that have no name there."""
+"""Places a model's tensors in its folder: in the file that Hugging Face knows, in folders of models inside the model,
+or in a file of heads that have no name there. Names start with that folder or file, unless it is the main file.
+"""
 
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Iterable
 from pathlib import Path
 
-from torch import Tensor, nn
+from torch import Tensor
 
-from bertie.errors import FolderError
-from bertie.models.filling import FoundTensors, kept_tensors
-from bertie.models.layouts.layout import Entry, HFLayout
+from bertie.models.filling import kept_tensors
+from bertie.models.layouts.layout import HFLayout
+from bertie.models.layouts.names import Entry, entries_of
 from bertie.models.model import Model
-from bertie.models.weights import SINGLE, read_file, read_weights, write_weights
+from bertie.models.recipe import Recipe
+from bertie.models.weights import SINGLE, write_weights
 
-MAIN, HEADS = "", "heads.safetensors"
-Placement = Mapping[str, list[Entry]]  # by MAIN, HEADS, or the name of a companion's folder
+HEADS = "heads.safetensors"
 
 
-def placement(model: Model, layout: HFLayout | None) -> Placement:
+def place_tensors(model: Model, layout: HFLayout | None, known: Recipe) -> tuple[list[Entry], list[Entry]]:
+    """Returns the entries of all tensors, and those of further names of tied tensors. `known` is the model's recipe
+    with the objectives that have a name in the layout."""
+    kept = kept_tensors(model)
     if layout is None:
-        return {MAIN: [Entry(name, (name,)) for name in kept_tensors(model)]}
-    recipe = layout.known(model.recipe)
-    places = {MAIN: layout.entries(recipe)}
-    for folder, companion in layout.companions(recipe).items():
-        entries = layout.entries(companion.recipe)
-        places[folder] = [replace(entry, ours=companion.prefix + entry.ours) for entry in entries]
-    named = {entry.ours for entries in places.values() for entry in entries}
-    if rest := [name for name in kept_tensors(model) if name not in named]:
-        places[HEADS] = [Entry(name, (name,)) for name in rest]
-    return places
+        return [Entry(name, (name,)) for name in kept], []
+    heads = tuple(f"heads.{objective.name}." for objective in known.objectives)
+    every = {**kept, **dict(model.named_parameters(remove_duplicate=False))}
+    named = [name for name in every if name.startswith(heads) or not name.startswith("heads.")]
+    found = entries_of(named, layout.names(known))
+    entries = [found.get(name) or Entry(name, (f"{HEADS}/{name}",)) for name in kept]
+    return entries, [entry for name, entry in found.items() if name not in kept]
 
 
-def told_apart(places: Placement) -> str:
-    """What of the model lies in the file of heads, in words: a head, a part of one, or a part of the encoder."""
-    named = {entry.ours.split(".")[1] for place in places if place != HEADS for entry in places[place]}
-    told = []
-    for entry in places[HEADS]:
-        floor, owner, part = entry.ours.split(".")[:3]
-        whole = owner if floor == "encoder" else f"{owner} head"
-        told.append(f"{whole}'s {part}" if owner in named else whole)
-    return ", ".join(dict.fromkeys(told))
+def describe_apart(entries: Iterable[Entry]) -> str | None:
+    """Names what lies in the file of heads: heads, the decoder, or parts of these and the encoder; None for nothing."""
+    entries = list(entries)
+    apart = [entry.ours for entry in entries if entry.theirs[0].startswith(f"{HEADS}/")]
+    partly = [tuple(entry.ours.split(".")[:2]) for entry in entries if entry.ours not in apart]
+    parts = []
+    for name in apart:
+        side, owner, part = name.split(".")[:3]
+        whole = {"encoder": owner, "heads": f"{owner} head"}.get(side, side)
+        parts.append(f"{whole}'s {part}" if (side, owner) in partly else whole)
+    return ", ".join(dict.fromkeys(parts)) or None
 
 
-def write_tensors(folder: Path, model: Model, layout: HFLayout | None, places: Placement) -> None:
-    tensors = all_tensors(model)
-    for place, entries in places.items():
-        split = {
-            name: tensor.detach().clone()
-            for entry in entries
-            for name, tensor in zip(entry.theirs, entry.split(tensors[entry.ours]), strict=True)
-        }
-        if place == MAIN and layout and not layout.known(model.recipe).objectives:
-            split = {name.removeprefix(layout.prefix): tensor for name, tensor in split.items()}
+def write_tensors(folder: Path, model: Model, entries: Iterable[Entry], copies: Iterable[Entry], prefix: str) -> None:
+    """Models inside the model are complete, with the tensors they share. `prefix` is removed from names in the main
+    file."""
+    tensors = {**kept_tensors(model), **dict(model.named_parameters(remove_duplicate=False))}
+    files: dict[str, dict[str, Tensor]] = {}
+    for entry in [*entries, *(copy for copy in copies if "/" in copy.theirs[0])]:
+        for theirs, tensor in zip(entry.theirs, entry.split(tensors[entry.ours]), strict=True):
+            place, _, name = theirs.rpartition("/")
+            files.setdefault(place, {})[name if place else name.removeprefix(prefix)] = tensor.detach().clone()
+    for place, content in files.items():
         if place == HEADS:
-            write_weights(folder, split, HEADS)
+            write_weights(folder, content, HEADS)
         else:
             (folder / place).mkdir(exist_ok=True)
-            write_weights(folder / place, split, SINGLE)
-
-
-def read_main(folder: Path, layout: HFLayout | None) -> FoundTensors:
-    return FoundTensors.of(read_weights(folder), layout)
-
-
-def read_others(folder: Path, found: FoundTensors, layout: HFLayout | None, places: Placement) -> FoundTensors:
-    """With what lies beside the main file, under names that begin with the place."""
-    for place in places:
-        if place == HEADS:
-            if not (folder / HEADS).exists():
-                raise FolderError(f"has no {HEADS}, which its recipe asks for", where=str(folder))
-            found = found.joined(place, FoundTensors.of(read_file(folder / HEADS), None))
-        elif place != MAIN:
-            found = found.joined(place, FoundTensors.of(read_weights(folder / place), layout))
-    return found
-
-
-def entries_to_fill(model: Model, places: Placement) -> tuple[list[Entry], frozenset[str]]:
-    """All entries under the names of `read_others`, and the names of copies of tied tensors, which are not needed."""
-    kept = kept_tensors(model)
-    entries: list[Entry] = []
-    copies: set[str] = set()
-    for place, own in places.items():
-        for entry in own:
-            names = tuple(f"{place}/{name}" if place else name for name in entry.theirs)
-            if entry.ours in kept:
-                entries.append(replace(entry, theirs=names))
-            else:
-                copies.update(names)
-    return entries, frozenset(copies)
-
-
-def all_tensors(model: nn.Module) -> dict[str, Tensor]:
-    """Parameters under all their names, also where they are tied, and the buffers that are saved."""
-    return {**kept_tensors(model), **dict(model.named_parameters(remove_duplicate=False))}
+            write_weights(folder / place, content, SINGLE)

@@ -1,61 +1,63 @@
-"""What `bertie.load` gives: a model with its tokenizer, and the verbs people use. Texts enter, plain numbers leave."""
+"""Pretrained: the user-facing model, with its tokenizer and its methods for texts. `load` opens one."""
 
 import hashlib
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import Any, Literal
+from typing import Any, Unpack
 
 import numpy as np
 import torch
 from torch import nn
 
 from bertie.batch import Batch, Ragged
-from bertie.errors import CapabilityError, FolderError, InputError, SpecError, TokenizerError
+from bertie.errors import CapabilityError, InputError, SpecError, TokenizerError
 from bertie.models.adapter_folder import base_of, is_adapter, open_adapter
-from bertie.models.embedding import BATCH_TOKENS, Encoding, embed_ids, warn_of_raw_vectors
+from bertie.models.embedding import BATCH_TOKENS, EncodeOptions, Encoding, Layers, embed_ids, warn_of_raw_vectors
 from bertie.models.filling import LoadReport, kept_tensors
-from bertie.models.folder import open_folder, take_place, write_folder
+from bertie.models.folder import open_folder
+from bertie.models.folder_finding import find_folder
+from bertie.models.inputs import given_ids, listed_texts, warn_of_cuts
 from bertie.models.model import Model
 from bertie.models.recipe import Recipe
-from bertie.models.sentence import (
-    SentenceSettings,
-    learned_settings,
-    read_sentence_settings,
-    write_sentence_settings,
-)
-from bertie.models.source import find_folder
+from bertie.models.saving import save_folder
+from bertie.models.sentence import SentenceSettings, learned_settings, read_sentence_settings
+from bertie.models.summary import summarize, summary_html, summary_text
 from bertie.nn.encoder import Encoded
 from bertie.nn.pooling import Pooling, Projection, TokenPooling
 from bertie.objectives.masked_lm import MaskedLM
-from bertie.progress import progress_line
+from bertie.reporting.progress import progress_line
+from bertie.tasks.task import Task
 from bertie.text import Tokenizer, Tokens, load_tokenizer
-from bertie.text.pipeline import table_of
-
-PART = ".new-"  # begins the name of a folder that is being written inside the model's
+from bertie.text.tokenizers.pipeline import table_of
 
 TextOrIds = str | Sequence[int] | np.ndarray
-Layers = Literal["last", "sum4", "concat4"] | int
-
-
-class TruncationWarning(UserWarning):
-    """Texts were longer than the limit and were cut."""
+MAX_LENGTH = 128  # tokens of a row, for a model whose folder does not state how long its rows were in training
 
 
 @dataclass(frozen=True)
 class Guess:
-    """One candidate for a gap."""
+    """One candidate for a masked token."""
 
     token: str
     probability: float
     id: int
-    gap: int  # which gap of the text, from 0
+    gap: int  # which mask of the text, from 0
 
 
 class Pretrained:
+    """A model with its tokenizer, as `bertie.load` returns it.
+
+    >>> import bertie
+    >>> model = bertie.load("my-model")
+    >>> model.encode(["a good film", "a bad film"]).shape == (2, model.recipe.encoder.width)
+    True
+    >>> len(model.fill("a good [MASK]", top=3))
+    3
+    """
+
     def __init__(
         self,
         model: Model,
@@ -63,11 +65,13 @@ class Pretrained:
         settings: SentenceSettings | None = None,
         report: LoadReport | None = None,
         card: dict[str, Any] | None = None,
+        source: str | None = None,
     ):
         self.model = model.eval()
         self.tokenizer = tokenizer
         self.report = report or LoadReport()
         self.card = card or {}
+        self.source = source  # the folder or name that it was loaded from
         self.settings = settings or learned_settings(model, self.card.get("length"))
         if tokenizer is not None and tokenizer.size > self.recipe.vocab_size:
             raise TokenizerError(
@@ -75,30 +79,70 @@ class Pretrained:
                 hint="they belong to different models",
             )
 
+    def __repr__(self) -> str:
+        return summary_text(summarize(self.model, self.tokenizer, self.report, self.source))
+
+    def _repr_html_(self) -> str:
+        return summary_html(summarize(self.model, self.tokenizer, self.report, self.source))
+
     @property
     def recipe(self) -> Recipe:
         return self.model.recipe
 
     @property
     def limit(self) -> int | None:
-        """The longest row that the model can take."""
-        fields = self.recipe.encoder.embeddings.fields
-        if "positions" not in fields:
-            return None
-        table = self.recipe.encoder.embeddings.table("positions")
-        return table.size - table.offset
+        """The largest number of tokens that the model takes; None where there is no limit."""
+        return self.recipe.encoder.embeddings.max_length
 
     @property
     def stated_limit(self) -> int | None:
-        """Where the folder itself asks to cut; never beyond what the model can take."""
+        """The length at which the folder itself says to cut; at most `limit`."""
         stated = [self.settings.max_length if self.settings else None, self.tokenizer and self.tokenizer.max_length]
         limits = [limit for limit in stated if limit]
         return min([*limits, *([self.limit] if self.limit else [])]) if limits else None
 
     @property
     def makes_raw_vectors(self) -> bool:
-        """Whether nobody made it for comparing its vectors, as far as its folder tells."""
+        """Whether the model was not trained to compare vectors, as far as its folder shows."""
         return self.settings is None
+
+    def task(self, name: str | None = None) -> Task:
+        """Returns the task that the model was trained for, or the named one of several.
+
+        >>> import bertie
+        >>> bertie.load("my-classifier").task().name
+        'classify'
+        """
+        tasks = {one.name: one for one in self.recipe.objectives if isinstance(one, Task)}
+        if not tasks:
+            what = "the model was not trained for a task"
+            raise CapabilityError(what, where=self.source, hint="train it with `bertie finetune`")
+        if name is None and len(tasks) > 1:
+            what = "the model was trained for several tasks"
+            raise SpecError(what, where=self.source, hint=f"choose one with `task`: {', '.join(tasks)}")
+        if name is not None and name not in tasks:
+            what = f"the model was not trained for the task {name!r}"
+            raise SpecError(what, where=self.source, hint=f"it knows {', '.join(tasks)}")
+        task = tasks[name] if name is not None else next(iter(tasks.values()))
+        own = self.settings
+        if task.vector_pooling and own and (own.prompt or (own.projection is not None and not task.has_dense)):
+            what = "its vectors need a dense layer or a prompt that the task does not have"
+            raise CapabilityError(what, where=self.source, hint="compare the vectors that `bertie embed` writes")
+        return task
+
+    def max_length_for(self, given: int | None = None) -> int:
+        """Returns how many tokens a row of a task has: as given, else as in training; at most what the model takes."""
+        length = given or int(self.card.get("length", MAX_LENGTH))
+        return length if self.limit is None else min(length, self.limit)
+
+    def tokenizer_for(self, max_length: int) -> Tokenizer:
+        """Returns the tokenizer that makes rows of up to `max_length` tokens; an error where that cannot work."""
+        if self.tokenizer is None:
+            raise TokenizerError("the folder has no tokenizer", where=self.source, hint="put its tokenizer.json there")
+        if self.limit is not None and max_length > self.limit:
+            what = f"rows of {max_length:,} tokens are longer than the model takes"
+            raise SpecError(what, hint=f"`max_length={self.limit}` is the most")
+        return self.tokenizer
 
     @cached_property
     def digest(self) -> str:
@@ -110,33 +154,19 @@ class Pretrained:
         total.update(f"{self.tokenizer.digest if self.tokenizer else None} {self.settings}".encode())
         return total.hexdigest()
 
-    def encode(
-        self,
-        texts: str | Iterable[str],
-        *,
-        pooling: TokenPooling | None = None,
-        layers: Layers | None = None,
-        normalize: bool | None = None,
-        size: int | None = None,
-        max_length: int | None = None,
-        batch_tokens: int = BATCH_TOKENS,
-        progress: bool | None = None,
-    ) -> np.ndarray:
-        """Vectors [texts, width], or [width] of a single text; warns of what was cut, and once of vectors that are not
-        made to be compared. Options as in `encode_report`."""
+    def encode(self, texts: str | Iterable[str], **options: Unpack[EncodeOptions]) -> np.ndarray:
+        """Returns vectors [texts, width], or [width] for a single text. Options as in `encode_report`. Warns of texts
+        that were cut, and once of vectors that are not meant to be compared.
+
+        >>> import bertie
+        >>> model = bertie.load("my-model")
+        >>> model.encode("a good film", pooling="first", normalize=True).ndim
+        1
+        """
         if self.makes_raw_vectors:
             warn_of_raw_vectors()
-        encoding = self.encode_report(
-            [texts] if isinstance(texts, str) else texts,
-            pooling=pooling,
-            layers=layers,
-            normalize=normalize,
-            size=size,
-            max_length=max_length,
-            batch_tokens=batch_tokens,
-            progress=progress,
-        )
-        _warn_of_cuts(encoding.num_truncated, len(encoding.vectors), encoding.num_cut)
+        encoding = self.encode_report([texts] if isinstance(texts, str) else texts, **options)
+        warn_of_cuts(encoding.num_truncated, len(encoding.vectors), encoding.num_cut)
         return encoding.vectors[0] if isinstance(texts, str) else encoding.vectors
 
     def encode_report(
@@ -151,11 +181,14 @@ class Pretrained:
         batch_tokens: int = BATCH_TOKENS,
         progress: bool | None = None,
     ) -> Encoding:
-        """Vectors, and what was cut or put right. What is not chosen is as the folder says, else the mean over the last
-        layer. Of each vector the first `size` numbers are kept, and normalised where all would be.
+        """Returns vectors, and how many texts were cut, empty or corrected; see `EncodeOptions` for the options.
 
-        Texts longer than `max_length`, or else than the limit that the folder states, are cut and counted; where
-        neither says anything, a text longer than the model can take is refused.
+        Texts longer than `max_length`, or else than the limit that the folder states, are cut and counted. Without
+        either, a text that is longer than the model takes is refused.
+
+        >>> import bertie
+        >>> bertie.load("my-model").encode_report(["a good film", ""]).num_empty
+        1
         """
         tokenizer = self._need_tokenizer()
         how = self._pooling(pooling, layers, normalize).replace(size=size)
@@ -163,8 +196,8 @@ class Pretrained:
         width = self._width(how, projection)
         cut_at = self._cut_at(max_length)
         if batch_tokens < 1:
-            raise InputError(f"batch_tokens is {batch_tokens}; a batch needs at least one")
-        texts = _listed(texts, self.settings.prompt if self.settings else "")
+            raise InputError(f"`batch_tokens={batch_tokens}`: a batch needs at least one token")
+        texts = listed_texts(texts, self.settings.prompt if self.settings else "")
         flat = tokenizer.encode_ids(texts, max_length=cut_at)
         if cut_at is None and self.limit and len(flat.lengths) and flat.lengths.max() > self.limit:
             row = int(flat.lengths.argmax())
@@ -182,15 +215,20 @@ class Pretrained:
         )
 
     def fill(self, text: str, top: int = 5, max_length: int | None = None) -> list[Guess]:
-        """The best words for each gap, best first, gap after gap."""
+        """Returns the `top` best tokens for each mask token of the text, best first, mask after mask.
+
+        >>> import bertie
+        >>> [guess.gap for guess in bertie.load("my-model").fill("a [MASK] film with [MASK]", top=1)]
+        [0, 1]
+        """
         if top < 1:
-            raise InputError(f"top is {top}; at least one guess must be asked for")
-        kind = next((one.kind for one in self.recipe.objectives if isinstance(one, MaskedLM)), "masked-lm")
+            raise InputError(f"`top={top}`: at least one guess is needed")
+        kind = next((one.name for one in self.recipe.objectives if isinstance(one, MaskedLM)), "masked-lm")
         head = self._head(kind, "fill gaps", "BertForMaskedLM or BertForPreTraining")
         tokenizer = self._need_tokenizer()
         mask = tokenizer.special.mask
         if mask is None:
-            raise TokenizerError("the tokenizer has no mask token to mark a gap with")
+            raise TokenizerError("the tokenizer has no mask token")
         tokens = self._tokens(text, max_length=max_length)
         gaps = np.flatnonzero(tokens.ids == mask)
         if not len(gaps):
@@ -206,62 +244,52 @@ class Pretrained:
         ]
 
     def next_sentence(self, first: str, second: str, max_length: int | None = None) -> float:
-        """The probability that the second text follows the first."""
-        head = self._head("next-sentence", "judge neighbours", "BertForNextSentencePrediction or BertForPreTraining")
+        """Returns the probability that the second text follows the first.
+
+        >>> import bertie
+        >>> 0 <= bertie.load("my-model").next_sentence("I saw a film.", "It was good.") <= 1
+        True
+        """
+        head = self._head("next-sentence", "compare sentences", "BertForNextSentencePrediction or BertForPreTraining")
         tokens = self._tokens(first, second, max_length)
         with torch.inference_mode():
             logits = head(self.model.encoder.pool(self._run(tokens).states))
         return float(logits.softmax(-1)[0, 0])
 
     def hidden_states(self, text: TextOrIds, pair: str | None = None, max_length: int | None = None) -> np.ndarray:
-        """[layers + 1, tokens, width], embeddings first."""
+        """Returns the states of every layer [layers + 1, tokens, width], embeddings first.
+
+        >>> import bertie
+        >>> bertie.load("my-model").hidden_states("a good film").ndim
+        3
+        """
         with torch.inference_mode():
             layers = self._run(self._tokens(text, pair, max_length), keep_layers=True).layers
         return torch.stack(layers).numpy()
 
     def attention(self, text: TextOrIds, pair: str | None = None, max_length: int | None = None) -> np.ndarray:
-        """[layers, heads, tokens, tokens]: how much each token looks at each other one."""
+        """Returns the attention weights [layers, heads, tokens, tokens] from each token to every other.
+
+        >>> import bertie
+        >>> weights = bertie.load("my-model").attention("a good film")
+        >>> bool(abs(weights.sum(-1) - 1).max() < 1e-5)
+        True
+        """
         with torch.inference_mode():
             weights = self._run(self._tokens(text, pair, max_length), keep_attention=True).attention
         return torch.cat(weights).numpy()
 
     def save(self, folder: str | Path) -> list[str]:
-        """Write a model folder that Hugging Face opens. Returns, and warns of, what it could not express."""
-        if not str(folder):
-            raise FolderError("no folder was named")
-        folder = Path(folder).expanduser()
-        if folder.exists() and not folder.is_dir():
-            raise FolderError("is a file, not a folder", where=str(folder))
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise FolderError(f"cannot be made ({error.strerror})", where=str(folder)) from None
-        card = {**self.card, "tokenizer_sha256": self.tokenizer.digest if self.tokenizer else None}
-        with TemporaryDirectory(dir=folder, prefix=PART) as made:
-            notes = [write_folder(Path(made), self.model, card)]
-            if self.tokenizer is not None:
-                self.tokenizer.save(Path(made))
-                for inner in Path(made).glob("*/config.json"):  # a model within the model opens alone, too
-                    self.tokenizer.save(inner.parent)
-                notes.append(self._shifted_positions())
-            if self.settings is not None:
-                notes.append(write_sentence_settings(Path(made), self.settings, self.recipe.encoder.output_width))
-            take_place(Path(made), folder)
-        told = [note for note in notes if note]
-        for note in told:
-            warnings.warn(note, stacklevel=2)
-        return told
+        """Writes a model folder that Hugging Face opens. Returns, and warns of, what it cannot express.
 
-    def _shifted_positions(self) -> str:
-        """Where others count positions from behind the padding's id, that id must be the tokenizer's own."""
-        tables, padding = self.recipe.encoder.embeddings, self.tokenizer and self.tokenizer.special.pad
-        offset = tables.table("positions").offset if "positions" in tables.fields else 0
-        if not offset or padding is None or padding == offset - 1:
-            return ""
-        return (
-            f"positions begin at {offset}, so transformers takes id {offset - 1} for padding, which is {padding} here: "
-            "its outputs will differ where that token stands in a text"
-        )
+        >>> import bertie
+        >>> bertie.load("my-model").save("copy-of-my-model")
+        []
+        """
+        notes = save_folder(folder, self.model, self.tokenizer, self.settings, self.card)
+        for note in notes:
+            warnings.warn(note, stacklevel=2)
+        return notes
 
     def _pooling(self, tokens: TokenPooling | None, layers: Layers | None, normalize: bool | None) -> Pooling:
         own = self.settings.pooling if self.settings else Pooling()
@@ -269,34 +297,34 @@ class Pretrained:
         return own.replace(**{name: value for name, value in chosen.items() if value is not None})
 
     def _width(self, how: Pooling, projection: Projection | None) -> int:
-        """Of the vectors that leave."""
+        """The width of the vectors that are returned."""
         own = self.recipe.encoder
         width = how.width(own.width) if how.needs_layers else own.output_width
         if projection is not None:
             size, wanted = projection.weight.shape
             if width != wanted:
                 what = f"the folder's dense layer takes vectors of {wanted:,}, those of {how.layers} have {width:,}"
-                raise InputError(what, hint="leave out the choice of layers")
+                raise InputError(what, hint="do not give `layers`")
             width = size
         if how.size is not None and how.size > width:
-            raise SpecError(f"size is {how.size}, the vectors have {width:,} numbers", hint="ask for fewer")
+            raise SpecError(f"`size={how.size}`: the vectors have {width:,} numbers", hint="give a smaller `size`")
         return how.size or width
 
     def _cut_at(self, max_length: int | None) -> int | None:
         if max_length is None:
             return self.stated_limit
         if not isinstance(max_length, int) or max_length < 1 or (self.limit and max_length > self.limit):
-            raise InputError(f"max_length is {max_length}, the model takes 1 to {self.limit or 'any number of'} tokens")
+            raise InputError(f"`max_length={max_length}`: the model takes 1 to {self.limit or 'any number of'} tokens")
         return max_length
 
     def _tokens(self, text: TextOrIds, pair: str | None = None, max_length: int | None = None) -> Tokens:
         if isinstance(text, str):
             tokens = self._need_tokenizer().encode(text, pair, None if max_length is None else self._cut_at(max_length))
-            _warn_of_cuts(int(tokens.num_truncated > 0), 1, tokens.num_truncated, stacklevel=4)
+            warn_of_cuts(int(tokens.num_truncated > 0), 1, tokens.num_truncated, stacklevel=4)
         elif pair is not None or max_length is not None:
-            raise InputError("ids are taken as they are", hint="put a second text and any cut into the ids themselves")
+            raise InputError("ids are used as they are", hint="with ids, do not give a second text or `max_length`")
         else:
-            tokens = _given_ids(text, self.recipe.vocab_size)
+            tokens = given_ids(text, self.recipe.vocab_size)
         if self.limit and len(tokens) > self.limit:
             raise self._too_long("the text", len(tokens))
         return tokens
@@ -308,7 +336,7 @@ class Pretrained:
         embeddings = self.recipe.encoder.embeddings
         if "segments" in embeddings.fields and tokens.segments.max() >= (known := embeddings.table("segments").size):
             raise InputError(f"the model knows {known} segment(s), this pair of texts needs more")
-        # Segments are told in any case: scores may ask for them where the embeddings do not.
+        # Segments are always given: scores may need them where the embeddings do not.
         return self.model.encoder(Batch(fields), keep_layers=keep_layers, keep_attention=keep_attention)
 
     def _head(self, kind: str, verb: str, classes: str) -> nn.Module:
@@ -334,43 +362,19 @@ class Pretrained:
     def _too_long(self, what: str, length: int) -> InputError:
         return InputError(
             f"{what} has {length:,} tokens, the model takes at most {self.limit}",
-            hint=f"give max_length={self.limit} to cut it, or split it",
+            hint=f"give `max_length={self.limit}` to cut it, or split it",
         )
 
 
-def _given_ids(ids: Sequence[int] | np.ndarray, vocab_size: int) -> Tokens:
-    try:
-        array = np.asarray(ids)
-    except ValueError:
-        array = np.empty((0, 0))
-    if array.ndim == 1 and not len(array):
-        raise InputError("there are no tokens")
-    if array.ndim != 1 or array.dtype.kind not in "iu":
-        raise InputError("ids must be one row of whole numbers")
-    array = array.astype(np.int64)
-    if len(array) and (array.min() < 0 or array.max() >= vocab_size):
-        wrong = int(array[(array < 0) | (array >= vocab_size)][0])
-        raise InputError(f"id {wrong} is outside the vocabulary of {vocab_size:,}")
-    blank = np.zeros_like(array)
-    return Tokens(array, np.zeros((len(array), 2), np.int64), blank - 1, blank, np.zeros(len(array), bool))
-
-
-def _listed(texts: Iterable[str], prompt: str) -> list[str]:
-    if isinstance(texts, str | bytes | Mapping) or not isinstance(texts, Iterable):
-        raise InputError(f"texts must be a list of texts, not {type(texts).__name__}")
-    return [prompt + text for text in texts] if prompt else list(texts)
-
-
-def _warn_of_cuts(num_texts: int, num_all: int, num_tokens: int, stacklevel: int = 3) -> None:
-    if num_texts:
-        told = f"{num_texts:,} of {num_all:,} texts were too long and were cut: {num_tokens:,} tokens are lost"
-        warnings.warn(told, TruncationWarning, stacklevel=stacklevel)
-
-
 def load(source: str | Path, recipe_type: type[Recipe] = Recipe) -> Pretrained:
-    """Open a model folder, a run folder, an adapter folder of `peft`, or a name on the Hugging Face hub.
+    """Opens a model folder, a run folder, an adapter folder of `peft`, or a name on the Hugging Face hub.
 
-    `recipe_type` is for models made of parts of your own: a Recipe whose fields have your types.
+    `recipe_type` is for models with parts of your own: a Recipe whose fields have your types.
+
+    >>> import bertie
+    >>> model = bertie.load("my-model")
+    >>> model.report.clean
+    True
     """
     folder = find_folder(source)
     if is_adapter(folder):
@@ -378,6 +382,6 @@ def load(source: str | Path, recipe_type: type[Recipe] = Recipe) -> Pretrained:
     else:
         opened, base = open_folder(folder, recipe_type), folder
     tokenizer = load_tokenizer(folder) or load_tokenizer(base)
-    # What was adapted by bertie says by its own recipe how vectors are made; others' adapters leave that to the base.
+    # The recipe of bertie's own adapters states how vectors are made; for others, the base does.
     settings = None if base != folder and opened.card else read_sentence_settings(base)
-    return Pretrained(opened.model, tokenizer, settings, opened.report, opened.card)
+    return Pretrained(opened.model, tokenizer, settings, opened.report, opened.card, str(source))

@@ -1,48 +1,27 @@
-"""Recipe: a whole system as a value: tokenizer, encoder, objectives. A variant is its parent with fields replaced."""
+"""Describes a whole system as a value: tokenizer, encoder, objectives. A variant is its parent with fields replaced."""
 
 from typing import Annotated, Literal
 
-from pydantic import Field, field_validator
+from pydantic import Field, SerializeAsAny, field_validator, model_validator
 
-from bertie.nn.encoder import EncoderSpec
+from bertie.errors import SpecError
+from bertie.nn.encoder import DecoderSpec, EncoderSpec
 from bertie.objectives.distillation import Distillation
 from bertie.objectives.masked_lm import MaskedLM
 from bertie.objectives.next_sentence import NextSentence
+from bertie.objectives.objective import Objective
 from bertie.objectives.permutation_lm import PermutationLM
 from bertie.objectives.replaced_tokens import ReplacedTokens
 from bertie.objectives.sentence_order import SentenceOrder
 from bertie.objectives.span_boundary import SpanBoundary
-from bertie.spec import Spec
-from bertie.tasks.answering import Answering
-from bertie.tasks.choosing import Choice, Rank
-from bertie.tasks.classification import Aspects, Classify, MultiLabel, Pair
-from bertie.tasks.siamese import Siamese
-from bertie.tasks.similarity import Similarity
-from bertie.tasks.spacing import Spacing
-from bertie.tasks.tagging import Tagging
+from bertie.spec import Spec, kind_of, one_of
+from bertie.tasks import KINDS
 
 TokenizerKind = Literal["wordpiece", "byte-bpe", "unigram", "characters", "words"]
-AnyObjective = Annotated[
-    MaskedLM
-    | NextSentence
-    | SentenceOrder
-    | SpanBoundary
-    | PermutationLM
-    | ReplacedTokens
-    | Distillation
-    | Classify
-    | Pair
-    | MultiLabel
-    | Aspects
-    | Similarity
-    | Siamese
-    | Tagging
-    | Spacing
-    | Answering
-    | Choice
-    | Rank,
-    Field(discriminator="kind"),
-]
+PRETRAINING = (MaskedLM, NextSentence, SentenceOrder, SpanBoundary, PermutationLM, ReplacedTokens, Distillation)
+# By kind, what a recipe may name. `bertie.plugins.use` adds to it.
+OBJECTIVES: dict[str, type[Objective]] = {**{kind_of(one): one for one in PRETRAINING}, **KINDS}
+AnyObjective = Annotated[SerializeAsAny[Objective], one_of(OBJECTIVES, "objective")]
 
 
 class Size(Spec):
@@ -62,22 +41,42 @@ SIZES = {
 
 
 class Recipe(Spec):
-    """`name` says which recipe it came from. No computation depends on it: it finds the recipe in other sizes, and
+    """`name` is the recipe it came from. No computation depends on it: it finds the recipe in other sizes, and
     decides between foreign architectures that could hold the model equally well."""
 
     name: str
     tokenizer: TokenizerKind = "wordpiece"
     encoder: EncoderSpec
+    decoder: DecoderSpec | None = None
     objectives: tuple[AnyObjective, ...] = ()
 
     @field_validator("objectives")
     @classmethod
-    def _kinds_differ(cls, objectives: tuple[AnyObjective, ...]) -> tuple[AnyObjective, ...]:
-        kinds = [objective.kind for objective in objectives]
-        if len(set(kinds)) < len(kinds):
-            raise ValueError(f"two objectives are of the same kind: {', '.join(kinds)}")
+    def _names_differ(cls, objectives: tuple[Objective, ...]) -> tuple[Objective, ...]:
+        names = [objective.name for objective in objectives]
+        if len(set(names)) < len(names):
+            raise ValueError(f"two objectives have the same name: {', '.join(names)}; give one of them another `name`")
         return objectives
+
+    @model_validator(mode="after")
+    def _decoder_fits(self) -> "Recipe":
+        if self.decoder is not None:
+            self.decoder.check(self.encoder)
+        return self
+
+    def check_saves(self) -> None:
+        """Raises SpecError where a saved model could not be opened: kinds that are not known, parts of other types."""
+        if type(self).from_json(self.to_json()) != self:
+            raise SpecError(
+                "the recipe's type does not describe all of its parts", hint="subclass Recipe with your types"
+            )
 
     @property
     def vocab_size(self) -> int:
-        return self.encoder.embeddings.table("tokens").size
+        return self.encoder.embeddings.vocab_size
+
+
+def prediction_losses() -> tuple[str, ...]:
+    """Returns the names of all losses whose baseline is predicting tokens by frequency."""
+    found = [objective.prediction for objective in OBJECTIVES.values()]
+    return tuple(dict.fromkeys(prediction.loss for prediction in found if prediction is not None))

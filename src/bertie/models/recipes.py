@@ -1,4 +1,4 @@
-"""The recipes: each a function of ten-odd lines over shared parts. `RECIPES` is the whole list, parents first."""
+"""Builds recipes: each is a function of ten-odd lines over shared parts. `RECIPES` lists them all, parents first."""
 
 from collections.abc import Callable
 
@@ -51,7 +51,7 @@ def bert_wwm(size: Size = BASE, vocab_size: int = 30_522) -> Recipe:
 
 
 def spanbert(size: Size = BASE, vocab_size: int = 30_522) -> Recipe:
-    """SpanBERT (Joshi et al., 2019): spans are masked, and told from the tokens around them; single segments."""
+    """SpanBERT (Joshi et al., 2019): spans are masked, and predicted from the tokens around them; single segments."""
     masked = MaskedLM(choose=Spans(), replacement=Replacement(per="unit"))
     changes = {"name": "spanbert", "encoder.pooler": None, "objectives": (masked, SpanBoundary())}
     return bert(size, vocab_size).changed(changes)
@@ -76,7 +76,7 @@ def roberta(size: Size = BASE, vocab_size: int = 50_265) -> Recipe:
 
 
 def albert(size: Size = BASE, vocab_size: int = 30_000) -> Recipe:
-    """ALBERT (Lan et al., 2019): narrow tables, one layer used again and again, order of sentences, n-gram masks."""
+    """ALBERT (Lan et al., 2019): narrow tables, one layer used in all places, sentence order, n-gram masks."""
     head = VocabularyHeadSpec(activation="gelu_tanh")
     changes = {
         "name": "albert",
@@ -93,7 +93,7 @@ def albert(size: Size = BASE, vocab_size: int = 30_000) -> Recipe:
 
 
 def electra(size: Size = BASE, vocab_size: int = 30_522) -> Recipe:
-    """ELECTRA (Clark et al., 2020): which tokens did a small generator put in place of others?"""
+    """ELECTRA (Clark et al., 2020): which tokens did a small generator replace?"""
     factor = 128 if 128 < size.width < BASE.width else None
     encoder = bert(size, vocab_size).encoder.changed({"pooler": None, "embeddings.factor": factor})
     part, rate = 3 if size == BASE else 4, 0.25 if size == SIZES["large"] else 0.15
@@ -110,7 +110,7 @@ def electra(size: Size = BASE, vocab_size: int = 30_522) -> Recipe:
 
 
 def distilbert(size: Size = BASE, vocab_size: int = 30_522) -> Recipe:
-    """DistilBERT (Sanh et al., 2019): half the layers, no segments, no pooler, learned from a teacher (--teacher)."""
+    """DistilBERT (Sanh et al., 2019): half the layers, no segments, no pooler, trained with a teacher."""
     parent = bert(size, vocab_size)
     changes = {
         "name": "distilbert",
@@ -161,7 +161,7 @@ def modernbert(size: Size = BASE, vocab_size: int = 50_368) -> Recipe:
     )
     local, near = block.changed({"mixer.scorer.base": 10_000}), Window(reach=64)
     stack = StackSpec(
-        depth=size.depth, block=block, others=(local, local), visibility=(Full(), near, near), normed=True
+        depth=size.depth, block=block, next_blocks=(local, local), visibility=(Full(), near, near), input_normed=True
     )
     tables = (TableSpec(field="tokens", size=vocab_size),)
     embeddings = EmbeddingsSpec(tables=tables, norm_eps=1e-5, norm_bias=False, dropout=0.0)
@@ -201,6 +201,7 @@ def twoway(size: Size = BASE, vocab_size: int = 30_522) -> Recipe:
     return bert(size, vocab_size).changed(changes)
 
 
+# `bertie.plugins.use` adds to it.
 RECIPES: dict[str, Callable[..., Recipe]] = {
     "bert": bert,
     "bert-wwm": bert_wwm,
@@ -215,4 +216,4 @@ RECIPES: dict[str, Callable[..., Recipe]] = {
     "bilstm": bilstm,
     "twoway": twoway,
 }
-PARENTS: dict[str, str] = {name: "bert" for name in RECIPES if name != "bert"}  # whom a recipe is compared with
+PARENTS: dict[str, str] = {name: "bert" for name in RECIPES if name != "bert"}  # the recipe that it is compared with

@@ -1,5 +1,5 @@
-"""What `sentence-transformers` keeps beside a model: modules.json, the pooling, a dense layer, the normalisation, the
-length limit. A model that learned to be compared has such settings, too."""
+"""Reads and writes what `sentence-transformers` keeps beside a model: modules.json, the pooling, a dense layer, the
+normalization, the length limit. A model that was trained to compare vectors has such settings, too."""
 
 import json
 from collections.abc import Mapping
@@ -12,8 +12,6 @@ from bertie.models.folder import read_json
 from bertie.models.model import Model
 from bertie.models.weights import SINGLE, read_weights, write_weights
 from bertie.nn.pooling import Activation, Pooling, Projection, TokenPooling
-from bertie.tasks.siamese import Siamese
-from bertie.tasks.siamese_head import DenseSpec, SiameseHead
 from bertie.tasks.task import Task
 
 POOLING_MODES: dict[str, TokenPooling] = {"cls": "first", "mean": "mean", "max": "max"}
@@ -42,70 +40,53 @@ class SentenceSettings:
     max_length: int | None = None
     prompts: Mapping[str, str] = field(default_factory=dict)
     default_prompt: str | None = None
-    projection: Projection | None = None  # of pooled vectors, before they are normalised
+    projection: Projection | None = None  # of pooled vectors, before normalization
 
     @property
     def prompt(self) -> str:
-        """What is put before every text."""
+        """The text that is put before every input."""
         return self.prompts[self.default_prompt] if self.default_prompt else ""
 
 
 def learned_settings(model: Model, max_length: int | None) -> SentenceSettings | None:
-    """Those of a model that learned to be compared; None where it did not."""
-    task = next((one for one in model.recipe.objectives if isinstance(one, Siamese)), None)
-    if task is None:
-        return None
-    pooling = Pooling(tokens=task.tokens, normalize=True)
-    return SentenceSettings(pooling, max_length, projection=head_of(model, task).projection)
-
-
-def head_of(model: Model, task: Siamese) -> SiameseHead:
-    head = model.heads[task.kind]
-    assert isinstance(head, SiameseHead)
-    return head
-
-
-def going_on(task: Task, settings: SentenceSettings | None, width: int) -> Task:
-    """A siamese task that leaves its pooling open goes on with that of the folder that it begins with, and with the
-    dense layer behind it, where vectors of `width` fit that."""
-    if not isinstance(task, Siamese) or settings is None:
-        return task
-    task = task.replace(pooling=task.pooling or settings.pooling.tokens)
-    layer = settings.projection
-    if layer is None or task.dense is not None or layer.weight.shape[1] != width:
-        return task
-    return task.replace(dense=dense_of(layer))
-
-
-def dense_of(layer: Projection) -> DenseSpec:
-    return DenseSpec(size=len(layer.weight), bias=layer.bias is not None, activation=layer.activation)
-
-
-def begin_with(model: Model, settings: SentenceSettings | None) -> None:
-    """The dense layer of a siamese task has the weights of the folder's, where it is of that form."""
+    """Those of a model that was trained to compare vectors; None for others."""
     for task in model.recipe.objectives:
-        layer = None if settings is None else settings.projection
-        if isinstance(task, Siamese) and layer is not None and task.dense == dense_of(layer):
-            head_of(model, task).begin_with(layer)
+        if isinstance(task, Task) and task.vector_pooling is not None:
+            pooling = Pooling(tokens=task.vector_pooling, normalize=True)
+            return SentenceSettings(pooling, max_length, projection=task.projection(model.heads[task.name]))
+    return None
 
 
-def left_behind(task: Task, settings: SentenceSettings | None) -> list[str]:
-    """What of the folder that a siamese task begins with its vectors are learned without, in a sentence."""
-    if not isinstance(task, Siamese) or settings is None:
+def inherit_pooling(task: Task, settings: SentenceSettings | None, width: int) -> Task:
+    """A task that learns vectors and leaves its pooling open takes over that of the base model, and the dense layer
+    behind it, where vectors of `width` fit that."""
+    return task if settings is None else task.with_pooling(settings.pooling.tokens, settings.projection, width)
+
+
+def load_dense(model: Model, settings: SentenceSettings | None) -> None:
+    """Copies the base model's dense layer into the heads that have such a layer."""
+    for task in model.recipe.objectives:
+        if isinstance(task, Task) and settings is not None and settings.projection is not None:
+            task.load_projection(model.heads[task.name], settings.projection)
+
+
+def dropped_settings(task: Task, settings: SentenceSettings | None) -> list[str]:
+    """Which parts of the base model the vectors are learned without, in a sentence."""
+    if task.vector_pooling is None or settings is None:
         return []
-    lacks_dense = settings.projection is not None and task.dense is None
+    lacks_dense = settings.projection is not None and not task.has_dense
     parts = [*["dense layer"] * lacks_dense, *["prompts"] * any(settings.prompts.values())]
     return [f"vectors are learned without the {' and the '.join(parts)} of the folder"] if parts else []
 
 
 def read_sentence_settings(folder: Path) -> SentenceSettings | None:
-    """None where the folder is a plain model."""
+    """Reads the settings of a folder; None where it is a plain model."""
     if not (folder / MODULES).exists():
         return None
     paths = _modules(folder / MODULES)
     if unknown := [kind for kind in paths if kind not in KNOWN_MODULES]:
         raise FolderError(
-            f"modules.json asks for {unknown[0]}, which is not supported here",
+            f"modules.json has the module {unknown[0]}, which is not supported here",
             where=str(folder),
             hint=f"supported are {', '.join(KNOWN_MODULES)}",
         )
@@ -123,7 +104,7 @@ def read_sentence_settings(folder: Path) -> SentenceSettings | None:
 
 
 def write_sentence_settings(folder: Path, settings: SentenceSettings, width: int) -> str | None:
-    """Returns a sentence where `sentence-transformers` cannot express the pooling; then nothing is written."""
+    """Writes the settings; where `sentence-transformers` cannot express the pooling, returns a warning instead."""
     pooling = settings.pooling
     if pooling.needs_layers:
         (folder / MODULES).unlink(missing_ok=True)
@@ -162,10 +143,10 @@ def _modules(path: Path) -> dict[str, str]:
     try:
         modules = json.loads(path.read_text("utf-8"))
         if not isinstance(modules, list):
-            raise TypeError("it is no list")
+            raise TypeError("it is not a list")
         kinds = [str(module["type"]).rsplit(".", 1)[-1] for module in modules]
         if twice := next((kind for kind in kinds if kinds.count(kind) > 1), None):
-            raise ValueError(f"{twice} is there twice, which is not supported here")
+            raise ValueError(f"{twice} occurs twice, which is not supported here")
         return dict(zip(kinds, [str(module["path"]) for module in modules], strict=True))
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise FolderError(f"is not a list of modules ({error})", where=str(path)) from None
@@ -175,7 +156,7 @@ def _limit(path: Path) -> int | None:
     settings = read_json(path) if path.exists() else {}
     limit = settings.get("max_seq_length")
     if limit is not None and (not isinstance(limit, int) or limit < 1):
-        raise FolderError(f"max_seq_length is {limit!r}, which is no length", where=str(path))
+        raise FolderError(f"max_seq_length is {limit!r}, which is not a length", where=str(path))
     if settings.get("do_lower_case"):
         raise FolderError("do_lower_case is set, which is not supported here", where=str(path))
     return limit
@@ -200,7 +181,7 @@ def _pooling(path: Path) -> Pooling:
         chosen = [name for name in chosen if name in POOLING_MODES or name.startswith(("mean", "weighted", "last"))]
     if len(chosen) != 1 or chosen[0] not in POOLING_MODES:
         raise FolderError(
-            f"asks for the pooling {' + '.join(chosen) or 'none'}",
+            f"has the pooling {' + '.join(chosen) or 'none'}",
             where=str(path),
             hint=f"supported is one of {', '.join(POOLING_MODES)}",
         )
@@ -211,13 +192,17 @@ def _projection(folder: Path) -> Projection:
     config, where = read_json(folder / "config.json"), str(folder / "config.json")
     name = str(config.get("activation_function", "Tanh")).rpartition(".")[2]
     if name not in ACTIVATIONS:
-        raise FolderError(f"asks for the activation {name}", where=where, hint=f"supported: {', '.join(ACTIVATIONS)}")
+        raise FolderError(
+            f"has the activation {name}",
+            where=where,
+            hint=f"supported: {', '.join(ACTIVATIONS)}",
+        )
     if config.get("use_residual") or config.get("module_input_name", VECTOR) != VECTOR:
-        raise FolderError("asks for a dense layer that is not over the pooled vector alone", where=where)
+        raise FolderError("has a dense layer that takes more than the pooled vector", where=where)
     tensors = read_weights(folder)
     weight, bias = tensors.get("linear.weight"), tensors.get("linear.bias")
     if weight is None or weight.ndim != 2 or (bias is None) == bool(config.get("bias", True)):
-        raise FolderError("has not the weights of a dense layer, linear.weight and linear.bias", where=str(folder))
+        raise FolderError("lacks the weights of a dense layer, linear.weight and linear.bias", where=str(folder))
     return Projection(weight, bias, ACTIVATIONS[name])
 
 

@@ -1,4 +1,4 @@
-"""A model that learns from another one, and the other's folder enter; the model with its teacher leaves."""
+"""Gives a student model its teacher, which is opened from a folder."""
 
 from typing import NamedTuple
 
@@ -10,7 +10,7 @@ from bertie.models.pretrained import load
 from bertie.nn.heads import VocabularyHead
 from bertie.objectives.distillation import Student
 from bertie.objectives.masked_lm import MaskedLM
-from bertie.text.tokenizer import Tokenizer
+from bertie.text.tokenizers.tokenizer import Tokenizer
 
 BLOCKS = "encoder.stack.blocks."
 
@@ -21,50 +21,51 @@ def learns_from_teacher(model: Model) -> bool:
 
 class Taught(NamedTuple):
     digest: str  # of the teacher
-    notes: list[str]  # what cannot be learned from it
+    notes: list[str]  # what the student cannot learn from it
 
 
 def give_teacher(model: Model, folder: str, tokenizer: Tokenizer, begin: bool, length: int = 0) -> Taught:
-    """The teacher must know the same tokens, take rows of this length and have a head that tells masked ones. With
-    `begin` the student begins as the teacher with layers left out, wherever shapes allow."""
+    """Opens the teacher and checks that it has the same tokens, takes rows of this length and predicts masked tokens.
+    With `begin` the student starts from the teacher's weights with layers left out, wherever shapes allow."""
     teacher = load(folder)
     if teacher.limit is not None and length > teacher.limit:
         raise SpecError(
             f"the teacher takes at most {teacher.limit:,} tokens, rows have {length:,}",
             where=folder,
-            hint=f"give --length {teacher.limit}",
+            hint=f"give `max_length={teacher.limit}`",
         )
     if teacher.tokenizer is not None and teacher.tokenizer.digest != tokenizer.digest:
         raise SpecError(
-            f"the teacher's tokenizer ({teacher.tokenizer.digest}) is not the corpus's ({tokenizer.digest})",
+            f"the teacher's tokenizer ({teacher.tokenizer.digest}) is not that of the corpus ({tokenizer.digest})",
             where=folder,
             hint="build the corpus with the teacher's own tokenizer",
         )
     if teacher.recipe.vocab_size != model.recipe.vocab_size:
         sizes = f"{teacher.recipe.vocab_size:,} tokens, the student {model.recipe.vocab_size:,}"
-        raise SpecError(f"the teacher knows {sizes}", where=folder)
-    kind = next((one.kind for one in teacher.recipe.objectives if isinstance(one, MaskedLM)), None)
-    if kind is None:
-        raise SpecError("the teacher has no head that tells masked tokens", where=folder)
-    teacher_head = teacher.model.heads[kind]
+        raise SpecError(f"the teacher has {sizes}", where=folder)
+    name = next((one.name for one in teacher.recipe.objectives if isinstance(one, MaskedLM)), None)
+    if name is None:
+        raise SpecError("the teacher has no head that predicts masked tokens", where=folder)
+    teacher_head = teacher.model.heads[name]
     assert isinstance(teacher_head, VocabularyHead)
     notes = []
     widths = teacher.recipe.encoder.width, model.recipe.encoder.width
     if widths[0] != widths[1]:
-        begun = ", and the student begins with random weights" if begin else ""
+        begun = ", and the student starts from random weights" if begin else ""
         notes.append(
             f"the teacher is {widths[0]} wide, the student {widths[1]}: their states cannot be compared{begun}"
         )
-    for own_kind, head in model.heads.items():
+    for own_name, head in model.heads.items():
         if isinstance(head, Student):
             if begin:
-                begin_as(model, teacher.model, {f"heads.{own_kind}.": f"heads.{kind}."})
+                begin_as(model, teacher.model, {f"heads.{own_name}.": f"heads.{name}."})
             head.learn_from(teacher.model.encoder, teacher_head)
     return Taught(teacher.digest, notes)
 
 
 def begin_as(student: Model, teacher: Model, renamed: dict[str, str]) -> int:
-    """Layers spread evenly over the teacher's, and all else of the same name and shape. Returns how many tensors."""
+    """Copies layers spread evenly over the teacher's, and all else of the same name and shape; returns the number of
+    tensors."""
     taught = dict(teacher.named_parameters(remove_duplicate=False))
     depths = student.recipe.encoder.stack.depth, teacher.recipe.encoder.stack.depth
     for layer in range(depths[0]):

@@ -1,6 +1,6 @@
-"""Wishes about objectives enter, a recipe with other objectives leaves, and a model that has their heads.
+"""Changes a recipe's objectives, and gives a model their heads.
 
-Which tokens are chosen, how many, and what is learned of pairs of sentences can be said wherever tokens are chosen.
+Which tokens are masked, how many, and what is learned from pairs of sentences can be set wherever tokens are masked.
 """
 
 import torch
@@ -21,19 +21,20 @@ SENTENCE_KINDS = ("next-sentence", "sentence-order")
 def vary(
     recipe: Recipe, *, mask: str | None = None, mask_rate: float | None = None, sentences: str | None = None
 ) -> Recipe:
-    """`mask` and `sentences` are names of the tables above; what is None stays as the recipe has it."""
+    """Replaces what is not None; `mask` and `sentences` are names in the tables above."""
     if mask is None and mask_rate is None and sentences is None:
         return recipe
     if not any(hasattr(objective, "choose") for objective in recipe.objectives):
-        raise SpecError(f"the recipe {recipe.name!r} masks no tokens, so its objectives cannot be chosen")
-    wishes = {"choose": mask and MASKS[mask], "rate": mask_rate}
-    given = {name: value for name, value in wishes.items() if value is not None}
+        what = f"the recipe {recipe.name!r} masks no tokens"
+        raise SpecError(what, hint="leave out `mask`, `mask_rate` and `sentences`")
+    options = {"choose": mask and MASKS[mask], "rate": mask_rate}
+    given = {name: value for name, value in options.items() if value is not None}
     objectives = [one.replace(**given) if hasattr(one, "choose") else one for one in recipe.objectives]
     return recipe.replace(objectives=objectives if sentences is None else _with_sentences(objectives, sentences))
 
 
 def _with_sentences(objectives: list[AnyObjective], sentences: str) -> list[AnyObjective]:
-    """All objectives look at the same samples: pairs where their relation is to be told, else single stretches."""
+    """Gives all objectives the same samples: pairs where their relation is predicted, else single segments."""
     kept = [objective for objective in objectives if objective.kind not in SENTENCE_KINDS]
     chosen = SENTENCES[sentences]
     if chosen is None:
@@ -43,7 +44,7 @@ def _with_sentences(objectives: list[AnyObjective], sentences: str) -> list[AnyO
 
 
 def with_recipe(model: Model, recipe: Recipe, seed: int) -> Model:
-    """The model under a recipe of other objectives. Heads of kinds that it had keep their weights, others are new."""
+    """Returns the model under a recipe of other objectives. Heads of a known name keep their weights."""
     if recipe == model.recipe:
         return model
     changed = Model.new(recipe, seed, model.vocabulary)

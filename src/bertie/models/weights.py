@@ -1,10 +1,9 @@
-"""Weight files of a model folder: safetensors, sharded safetensors, legacy .bin. Tensors by name enter and leave.
+"""Reads and writes the weight files of a model folder: safetensors, sharded safetensors, legacy .bin.
 
 No code from a file ever runs: .bin goes through torch's weights-only loader.
 """
 
 import json
-import os
 import pickle
 from pathlib import Path
 
@@ -13,46 +12,40 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
+from bertie.disk import sync_file, write_failure
 from bertie.errors import FolderError
 
 SINGLE, INDEX, LEGACY = "model.safetensors", "model.safetensors.index.json", "pytorch_model.bin"
 LEGACY_INDEX = "pytorch_model.bin.index.json"
+BROKEN, AGAIN = "is broken or incomplete", "copy or download it again"
 
 
 def read_weights(folder: Path) -> dict[str, Tensor]:
     """All tensors of a folder, in float32."""
-    for index_name in (INDEX, LEGACY_INDEX):
-        if (folder / index_name).exists() and not (folder / SINGLE).exists():
-            return _float32(_read_sharded(folder / index_name))
-    for name in (SINGLE, LEGACY):
+    for name in (SINGLE, INDEX, LEGACY_INDEX, LEGACY):
         if (folder / name).exists():
-            return read_file(folder / name)
+            return _read_sharded(folder / name) if name in (INDEX, LEGACY_INDEX) else read_file(folder / name)
     raise FolderError(
         "has no weights", where=str(folder), hint=f"one of {SINGLE}, {INDEX} or {LEGACY} should be beside config.json"
     )
 
 
 def write_weights(folder: Path, tensors: dict[str, Tensor], file: str = SINGLE) -> None:
-    """Written whole or not at all."""
+    """Writes a file of tensors, whole or not at all."""
     temporary = folder / f".{file}.part"
     plain = {name: tensor.detach().contiguous() for name, tensor in tensors.items()}
     try:
         temporary.touch()
-        mode = temporary.stat().st_mode  # as the user's umask says; safetensors makes files for their owner alone
+        mode = temporary.stat().st_mode  # as the user's umask has it; safetensors makes files for their owner alone
         save_file(plain, temporary, metadata={"format": "pt"})
         temporary.chmod(mode)
         with temporary.open("rb") as written:
-            os.fsync(written.fileno())
+            sync_file(written)
         temporary.replace(folder / file)
     except (OSError, SafetensorError) as error:
-        raise FolderError(f"cannot write {file}: {error}", where=str(folder), hint="is the disk full?") from None
+        raise write_failure(error, folder / file) from None
     finally:
         temporary.unlink(missing_ok=True)
-
-
-def read_file(path: Path) -> dict[str, Tensor]:
-    """All tensors of one file, in float32."""
-    return _float32(_read_file(path))
 
 
 def _read_sharded(index: Path) -> dict[str, Tensor]:
@@ -66,31 +59,36 @@ def _read_sharded(index: Path) -> dict[str, Tensor]:
         path = index.parent / str(shard)
         if path.parent != index.parent or not path.is_file():
             raise FolderError(f"names the shard {shard!r}, which is not in the folder", where=str(index))
-        tensors.update(_read_file(path))
+        tensors.update(read_file(path))
     if lost := set(files) - set(tensors):
-        raise FolderError(f"names {len(lost)} tensors that no shard holds, first {min(lost)!r}", where=str(index))
+        raise FolderError(f"names {len(lost)} tensors that are in no shard, first {min(lost)!r}", where=str(index))
     return tensors
 
 
-def _read_file(path: Path) -> dict[str, Tensor]:
-    broken = "is broken or cut short"
-    again = "copy or download it again"
+def read_file(path: Path) -> dict[str, Tensor]:
+    """All tensors of one file, in float32."""
     if path.suffix == ".safetensors":
         try:
-            return load_file(path)
+            tensors = load_file(path)
         except (SafetensorError, OSError) as error:
-            raise FolderError(f"{broken} ({error})", where=str(path), hint=again) from None
+            raise FolderError(f"{BROKEN} ({error})", where=str(path), hint=AGAIN) from None
+    else:
+        tensors = _read_legacy(path)
+    return {name: tensor.float() if tensor.is_floating_point() else tensor for name, tensor in tensors.items()}
+
+
+def _read_legacy(path: Path) -> dict[str, Tensor]:
     try:
         content = torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:  # torch's reader raises whatever a broken file happens to lead to
         if isinstance(error, pickle.UnpicklingError) and _is_pickle_of_objects(path, str(error)):
             raise FolderError(
-                "holds more than tensors and is not opened, as that could run code",
+                "contains more than tensors and is not opened, because that could run code",
                 where=str(path),
                 hint="ask its author for safetensors",
             ) from None
         reason = (str(error).splitlines() or [type(error).__name__])[0]
-        raise FolderError(f"{broken} ({reason})", where=str(path), hint=again) from None
+        raise FolderError(f"{BROKEN} ({reason})", where=str(path), hint=AGAIN) from None
     plain = isinstance(content, dict) and all(isinstance(name, str) for name in content)
     if not plain or not all(isinstance(value, Tensor) for value in content.values()):
         raise FolderError("is not a table of tensors by name", where=str(path), hint="save model.state_dict() alone")
@@ -98,11 +96,7 @@ def _read_file(path: Path) -> dict[str, Tensor]:
 
 
 def _is_pickle_of_objects(path: Path, reason: str) -> bool:
-    """Not just broken: torch names an object it will not make, or meets a whole pickle that is none of its own."""
+    """Whether it is more than broken: torch names an object that it refuses to make, or meets a foreign pickle."""
     with path.open("rb") as file:
         plain = file.read(1) == b"\x80" and len(file.read(8)) == 8
     return "GLOBAL" in reason or (plain and "operand" in reason)
-
-
-def _float32(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
-    return {name: tensor.float() if tensor.is_floating_point() else tensor for name, tensor in tensors.items()}

@@ -1,10 +1,10 @@
-"""CRF: scores of tags at each place enter, the likelihood of given tags or the best tags of a whole row leave.
+"""CRF: turns scores of tags at each position into the likelihood of given tags, or the best tags of a whole row.
 
-A linear chain: a row's path scores the sum of its places' scores, of what each tag thinks of the next, and of the tags
-at its two ends. Lafferty, McCallum and Pereira, 2001. Rows are padded to a rectangle inside, places first, because
-every step looks at all rows at once.
+A linear chain: the score of a path is the sum of its emission scores, of the transitions between its tags, and of the
+tags at its two ends. Lafferty, McCallum and Pereira, 2001. Rows are padded to a rectangle inside, positions first,
+because every step computes all rows at once.
 
-Axes: B rows, T places of all rows, L longest row, K tags.
+Axes: B rows, T positions of all rows, L longest row, K tags.
 """
 
 from collections.abc import Callable
@@ -34,7 +34,7 @@ class Decoded(NamedTuple):
 
 
 class CRF(nn.Module):
-    """An empty row has one path, the empty one, and it scores 0."""
+    """An empty row has one path, the empty one, whose score is 0."""
 
     def __init__(self, num_tags: int, allowed: Moves | None = None):
         super().__init__()
@@ -76,13 +76,13 @@ class CRF(nn.Module):
         return (last + end).logsumexp(-1).masked_fill(emissions.lengths == 0, 0.0)
 
     def marginals(self, emissions: Ragged) -> Ragged:
-        """[T, K]: the probability of each tag at each place, over all paths."""
+        """[T, K]: the probability of each tag at each position, over all paths."""
         if not emissions.longest:
             return emissions
         _, between, end = self._moves()
         before = torch.stack(self._forward(emissions, lambda scores: scores.logsumexp(1)))  # [L, B, K]
         rectangle, exists = self._rectangle(emissions)
-        after = [end.expand(emissions.num_rows, -1)]  # the score of what follows a place, from the last one backwards
+        after = [end.expand(emissions.num_rows, -1)]  # the score of what follows a position, last one first
         for place in range(emissions.longest - 1, 0, -1):
             step = (between + (rectangle[place] + after[-1])[:, None]).logsumexp(-1)
             after.append(torch.where(exists[place, :, None], step, after[-1]))
@@ -95,7 +95,7 @@ class CRF(nn.Module):
         if not emissions.longest:
             nothing = emissions.values.new_zeros(emissions.num_rows)
             return Decoded(emissions.with_values(emissions.row_ids.new_zeros(0)), nothing)
-        pointers: list[Tensor] = []  # of each place after the first [B, K]: the best tag before this one
+        pointers: list[Tensor] = []  # of each position after the first [B, K]: the best tag before this one
 
         def keep_best(scores: Tensor) -> Tensor:
             best = scores.max(1)
@@ -106,14 +106,14 @@ class CRF(nn.Module):
         scores, tags = (last + self._moves().end).max(-1)
         path = [tags]
         for place in range(emissions.longest - 1, 0, -1):
-            # A row that ended before this place has not moved on yet.
+            # A row that ended before this position keeps its last tag.
             previous = pointers[place - 1].gather(1, path[-1][:, None])[:, 0]
             path.append(torch.where(emissions.lengths > place, previous, path[-1]))
         rectangle = torch.stack(path[::-1], 1)  # [B, L]
         return Decoded(emissions.unpad(rectangle), scores.masked_fill(emissions.lengths == 0, 0.0))
 
     def _forward(self, emissions: Ragged, reduce: Callable[[Tensor], Tensor]) -> list[Tensor]:
-        """For each place [B, K], the score of all that leads to a tag there. Rows that have ended keep their last one.
+        """For each position [B, K], the score of all paths to a tag there. Rows that have ended keep their last one.
 
         `reduce` turns scores [B, from, to] into one for all or for the best of what came from.
         """
@@ -126,7 +126,7 @@ class CRF(nn.Module):
         return states
 
     def _rectangle(self, emissions: Ragged) -> tuple[Tensor, Tensor]:
-        """[L, B, K] scores and [L, B] True where a row has such a place."""
+        """[L, B, K] scores and [L, B] True where a row has such a position."""
         places = torch.arange(emissions.longest, device=emissions.lengths.device)
         return emissions.pad().transpose(0, 1), places[:, None] < emissions.lengths
 

@@ -1,4 +1,4 @@
-"""Dropout: states enter, some numbers of them leave as 0 and the others larger, added to other states where given."""
+"""Dropout: sets some numbers to 0 and scales up the others, and adds other states where they are given."""
 
 import torch.nn.functional as F
 from torch import Tensor, nn

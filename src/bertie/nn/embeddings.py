@@ -1,34 +1,35 @@
-"""Embeddings: named fields of a batch enter, the first hidden states leave.
+"""Turns named fields of a batch into the first hidden states.
 
 They are a sum of tables, each reading one field. That sum equals one linear layer over the concatenated one-hots.
+Other kinds (characters, given vectors) subclass EmbeddingsSpec and are listed in EMBEDDINGS.
 """
 
 from collections.abc import Iterable, Mapping
-from typing import Literal, cast
+from typing import Annotated, Literal, cast
 
-from pydantic import Field, model_validator
+from pydantic import Field, SerializeAsAny, model_validator
 from torch import Tensor, nn
 
 from bertie.batch import Batch
 from bertie.errors import SpecError
 from bertie.nn.dropout import Dropout
-from bertie.spec import Spec
+from bertie.spec import Spec, one_of
 
 
 class Table(nn.Embedding):
-    """Rows looked up by a field's numbers. `positions` are counted from the layout, moved on by `offset`."""
+    """Looks up rows by a field's numbers. `positions` are counted within each row, and start at `offset`."""
 
     def __init__(self, size: int, width: int, field: str, optional: bool, offset: int):
         super().__init__(size, width)
         self.field, self.optional, self.offset = field, optional, offset
 
     def reset_parameters(self) -> None:
-        # A mere shape has no numbers to draw, and torch imports its compiler, two seconds, to draw none.
+        # A meta tensor has no numbers to draw, and torch would import its compiler, two seconds, to draw none.
         if not self.weight.is_meta:
             super().reset_parameters()
 
     def look_up(self, batch: Batch) -> Tensor:
-        """[T, H], or [H] where an optional field is absent and all tokens count as row 0."""
+        """Returns [T, H], or [H] where an optional field is absent and all tokens count as row 0."""
         if self.field == "positions" and "positions" not in batch:
             return self(batch.ragged("tokens").positions + self.offset)
         if self.optional and self.field not in batch:
@@ -38,7 +39,7 @@ class Table(nn.Embedding):
 
 
 class Embeddings(nn.Module):
-    """With `project` the tables are narrower than what leaves."""
+    """Adds up tables. With `project` the tables are narrower than the hidden states."""
 
     def __init__(self, tables: Mapping[str, Table], norm: nn.Module, dropout: float, project: nn.Linear | None = None):
         super().__init__()
@@ -68,6 +69,8 @@ class TableSpec(Spec):
 
 
 class EmbeddingsSpec(Spec):
+    """A sum of tables; other kinds of embeddings subclass it, and may have no tables."""
+
     kind: Literal["embeddings"] = "embeddings"
     tables: tuple[TableSpec, ...] = Field(min_length=1)
     norm_eps: float | None = 1e-12
@@ -92,10 +95,28 @@ class EmbeddingsSpec(Spec):
 
     @property
     def fields(self) -> tuple[str, ...]:
+        """The fields of a batch that the embeddings read."""
         return tuple(table.field for table in self.tables)
 
+    @property
+    def vocab_size(self) -> int:
+        """How many token ids there may be."""
+        return self.table("tokens").size
+
+    @property
+    def token_table(self) -> str | None:
+        """The name of the parameter with one row a token, to which heads may be tied; None where there is none."""
+        return "tables.tokens.weight" if "tokens" in self.fields else None
+
+    @property
+    def max_length(self) -> int | None:
+        """The most tokens a row may have; None: any number."""
+        if "positions" not in self.fields:
+            return None
+        return self.table("positions").size - self.table("positions").offset
+
     def table_width(self, width: int) -> int:
-        """In an encoder of this width."""
+        """Returns the width of the tables in an encoder of this width."""
         return self.factor or width
 
     def build(self, width: int) -> Embeddings:
@@ -103,3 +124,8 @@ class EmbeddingsSpec(Spec):
         norm = nn.Identity() if self.norm_eps is None else nn.LayerNorm(inner, eps=self.norm_eps, bias=self.norm_bias)
         tables = {table.field: table.build(inner) for table in self.tables}
         return Embeddings(tables, norm, self.dropout, None if self.factor is None else nn.Linear(inner, width))
+
+
+# By kind. `bertie.plugins.use` adds to it.
+EMBEDDINGS: dict[str, type[EmbeddingsSpec]] = {"embeddings": EmbeddingsSpec}
+AnyEmbeddings = Annotated[SerializeAsAny[EmbeddingsSpec], one_of(EMBEDDINGS, "embeddings")]

@@ -1,7 +1,7 @@
-"""The top over a frozen encoder: the states of its layers enter, the token states that task heads see leave.
+"""The top over a frozen encoder: turns the states of its layers into the token states that task heads see.
 
-Which layers make a token's features is a choice. They are computed once and may be stored. What learns stands on them:
-nothing but the head, or LSTMs that read rows both ways. Devlin et al., 2019, section 5.3; the weighted sum is that of
+Which layers make a token's features is a choice. They are computed once and may be stored. Only what reads them learns:
+the head, or LSTMs that read rows in both directions. Devlin et al., 2019, section 5.3; the weighted sum is that of
 Peters et al., 2018, equation 1.
 
 Axes: T tokens, H width of a layer, F of the features, K layers, the embeddings among them.
@@ -115,7 +115,7 @@ class FeatureTopSpec(Spec):
         return LAYER_CHOICES[self.layers]
 
     def feature_width(self, width: int, depth: int) -> int:
-        """F, over an encoder of this width and depth: what is to be stored of a token."""
+        """F, over an encoder of this width and depth: the numbers to store for each token."""
         return width * self.chosen.num_layers(depth)
 
     def mixed_width(self, width: int, depth: int) -> int:

@@ -1,4 +1,4 @@
-"""Feed-forward: each token's state enters alone and leaves in the same width."""
+"""Feed-forward: changes each token's state on its own, without changing its width."""
 
 from collections.abc import Callable
 from typing import Annotated, Literal
@@ -23,7 +23,7 @@ ACTIVATIONS: dict[ActivationName, Callable[[Tensor], Tensor]] = {
     "silu": F.silu,
     "tanh": Tensor.tanh,
 }
-EXACT = {F.gelu: True, gelu_tanh: False}  # what a kernel of our own does together with the bias
+EXACT = {F.gelu: True, gelu_tanh: False}  # what our own kernel computes together with the bias
 
 
 class Dense(nn.Module):
@@ -44,7 +44,7 @@ class Gated(nn.Module):
 
     def __init__(self, width: int, inner: int, activation: Callable[[Tensor], Tensor], bias: bool):
         super().__init__()
-        self.up = nn.Linear(width, 2 * inner, bias=bias)  # what is activated, then what it is multiplied with
+        self.up = nn.Linear(width, 2 * inner, bias=bias)  # the half that is activated, then the gate
         self.activation = activation
         self.down = nn.Linear(inner, width, bias=bias)
 

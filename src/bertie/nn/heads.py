@@ -13,16 +13,14 @@ from bertie.errors import SpecError
 from bertie.nn.dropout import Dropout
 from bertie.nn.encoder import Encoder, EncoderSpec
 from bertie.nn.feed_forward import ACTIVATIONS, ActivationName
-from bertie.nn.initial import initialised
+from bertie.nn.initial import initialized
 from bertie.nn.native.cross_entropy import linear_cross_entropy
 from bertie.nn.pooling import first_token, last_token, mean_token
 from bertie.spec import Spec
 
-TOKEN_TABLE = "embeddings.tables.tokens.weight"
-
 
 class Transform(nn.Module):
-    """norm(activation(W x)): what stands between the last state and the output. There may be no norm."""
+    """norm(activation(W x)): the layer between the last state and the output. The norm is optional."""
 
     def __init__(
         self, width: int, inner: int, activation: Callable[[Tensor], Tensor], norm_eps: float | None, bias: bool = True
@@ -69,7 +67,7 @@ class VocabularyHead(nn.Module):
     def loss_and_draws(
         self, states: Tensor, targets: Tensor, dice: Tensor | None = None
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Also an id [P] drawn for each place; `dice` [P], from 0 to 1, are its luck."""
+        """Also an id [P] drawn for each position by random numbers `dice` [P] from 0 to 1."""
         states = self.transform(states)
         if (native := linear_cross_entropy(states, self.weight, self.bias, targets, dice)) is not None:
             return native
@@ -102,11 +100,11 @@ class VocabularyHeadSpec(Spec):
             transform = nn.Identity()
         else:
             raise SpecError(f"tables of width {inner} need a transform from the encoder's width {encoder.width}")
-        return initialised(part(transform, inner, size, self.tied), encoder.initial_std)
+        return initialized(part(transform, inner, size, self.tied), encoder.initial_std)
 
-    def ties(self, name: str = "weight") -> dict[str, str]:
-        """As an objective says them, for a head whose weight has this name."""
-        return {name: TOKEN_TABLE} if self.tied else {}
+    def ties(self, encoder: EncoderSpec, name: str = "weight") -> dict[str, str]:
+        """Returns an objective's ties for a head whose weight has this name."""
+        return {name: encoder.token_table} if self.tied else {}
 
 
 class Detector(nn.Module):
@@ -136,7 +134,7 @@ class Classifier(nn.Module):
 
 
 class SequenceHead(nn.Module):
-    """One state a row, then one number a class. `transform` stands for the pooler that an encoder does not have."""
+    """One state a row, then one number a class. `transform` replaces the pooler where the encoder has none."""
 
     def __init__(
         self, output: nn.Linear, dropout: float, state: Callable[[Ragged], Tensor], transform: Transform | None
@@ -176,4 +174,4 @@ class SequenceHeadSpec(Spec):
             transform = self.transform.build(encoder.output_width)
         output = nn.Linear(encoder.output_width, num_outputs)
         head = SequenceHead(output, self.dropout, ROW_STATES[self.tokens], transform)
-        return initialised(head, encoder.initial_std)
+        return initialized(head, encoder.initial_std)

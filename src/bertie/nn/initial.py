@@ -7,7 +7,7 @@ from torch import nn
 Part = TypeVar("Part", bound=nn.Module)
 
 
-def initialised(part: Part, std: float) -> Part:
+def initialized(part: Part, std: float) -> Part:
     for module in part.modules():
         if not isinstance(module, nn.Linear | nn.Embedding) or module.weight.is_meta:  # a mere shape has no numbers
             continue

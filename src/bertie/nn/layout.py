@@ -1,6 +1,6 @@
 """Which queries and keys belong together: rows, facts about their tokens, and the visibility between them.
 
-A batch's fields enter; mixers and scorers read lengths, runs of equal rows, and facts in broadcastable shape.
+Built from a batch's fields; mixers and scorers read lengths, runs of equal rows, and facts in broadcastable shape.
 """
 
 from collections.abc import Mapping
@@ -72,7 +72,7 @@ class Layout:
 
     @classmethod
     def within(cls, side: Side) -> "Layout":
-        """Tokens that look at each other."""
+        """Tokens that attend to each other."""
         return cls(side, side)
 
     def seen_by(self, visibility: Visibility) -> "Layout":

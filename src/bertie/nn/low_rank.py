@@ -1,7 +1,7 @@
-"""Low-rank adapters: an encoder enters, and leaves with linear layers that learn a small update beside frozen weights.
+"""Low-rank adapters: linear layers of an encoder learn a small update beside their frozen weights.
 
-W + (alpha / r) B A. Hu et al., 2021, section 4.1. The way through A and B is taken by inputs after a dropout of their
-own. Queries, keys and values are one matrix here: each of them has an A and a B for its third of the rows.
+W + (alpha / r) B A. Hu et al., 2021, section 4.1. Inputs of A and B have a dropout of their own. Queries, keys and
+values are one matrix here: each of them has an A and a B for its third of the rows.
 """
 
 import copy
@@ -48,7 +48,7 @@ class LowRankSpec(Spec):
 
 
 class Update(nn.Module):
-    """B A, to be added to some rows of a matrix. It begins as 0."""
+    """B A, to be added to some rows of a matrix. It is 0 at first."""
 
     def __init__(self, width: int, first: int, num_rows: int, rank: int):
         super().__init__()
@@ -84,7 +84,7 @@ class Adapted(nn.Module):
 
     @property
     def weight(self) -> Tensor:
-        """[out, in] with all updates, for whoever needs the matrix itself; no dropout then."""
+        """[out, in] with all updates, for code that needs the matrix itself, without dropout."""
         down = torch.cat([update.down for update in self._updates()])
         return self.base.weight + self.spec.scale * (self._up() @ down)
 
@@ -117,7 +117,7 @@ class Adapted(nn.Module):
 
 
 def adapt(encoder: Encoder, spec: LowRankSpec, seed: int = 0) -> None:
-    """Embeddings and layers are frozen but for new updates of what `spec` names; a pooler goes on learning as a whole.
+    """Freezes embeddings and layers, and adds updates to what `spec` names; a pooler still learns as a whole.
     Layers that share their weights share the updates."""
     found = [
         (part, name, parts)

@@ -1,6 +1,5 @@
-"""LSTM: a mixer that reads rows token by token, one way or both. Hochreiter and Schmidhuber, 1997."""
+"""LSTM: a mixer that reads rows token by token, in one direction or both. Hochreiter and Schmidhuber, 1997."""
 
-from dataclasses import dataclass
 from typing import Literal
 
 import torch
@@ -9,34 +8,26 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from bertie.batch import Ragged
 from bertie.errors import SpecError
-from bertie.nn.attention import Memory
 from bertie.nn.layout import Layout
+from bertie.nn.memory import LayerMemory
 from bertie.spec import Spec
 
 
-@dataclass(frozen=True)
-class Reading:
-    """Where the forward reading stopped in each row."""
-
-    hidden: Tensor  # [1, B, H]
-    cell: Tensor
-
-
 class LSTM(nn.Module):
-    """Read both ways, each direction gives half of the width. What lies ahead of the next call is unknown, so only the
-    forward reading is remembered."""
+    """With both directions, each gives half of the width. What follows the next call is unknown, so only the forward
+    direction is remembered: its `hidden` and `cell` states [B, H] at the end of each row."""
 
     def __init__(self, width: int, both_ways: bool, entering: int | None = None):
-        """`entering` is the width of what enters, where it is not that of what leaves."""
+        """`entering` is the width of the input, where it differs from that of the output."""
         super().__init__()
         outer, inner = entering or width, width // 2 if both_ways else width
         self.ahead = nn.LSTM(outer, inner, batch_first=True)
         self.back = nn.LSTM(outer, inner, batch_first=True) if both_ways else None
 
     def forward(
-        self, query_states: Tensor, key_states: Tensor, layout: Layout, memory: Memory | None = None
-    ) -> tuple[Tensor, Memory | None]:
-        assert query_states is key_states and (memory is None or isinstance(memory, Reading))
+        self, query_states: Tensor, key_states: Tensor, layout: Layout, memory: LayerMemory | None = None
+    ) -> tuple[Tensor, LayerMemory | None]:
+        assert query_states is key_states
         rows = layout.query.rows.with_values(key_states)
         ahead, kept = _read(self.ahead, rows, memory)
         if self.back is None:
@@ -46,11 +37,12 @@ class LSTM(nn.Module):
         return torch.cat([ahead, back[turned]], -1), kept
 
 
-def _read(lstm: nn.LSTM, rows: Ragged, memory: Reading | None) -> tuple[Tensor, Reading]:
+def _read(lstm: nn.LSTM, rows: Ragged, memory: LayerMemory | None) -> tuple[Tensor, LayerMemory]:
     packed = pack_padded_sequence(rows.pad(), rows.lengths.cpu(), batch_first=True, enforce_sorted=False)
-    output, (hidden, cell) = lstm(packed, None if memory is None else (memory.hidden, memory.cell))
+    begun = None if memory is None else tuple(memory[name][None] for name in ("hidden", "cell"))  # type: ignore[index]
+    output, (hidden, cell) = lstm(packed, begun)
     rectangle, _ = pad_packed_sequence(output, batch_first=True)
-    return rows.unpad(rectangle).values, Reading(hidden.detach(), cell.detach())
+    return rows.unpad(rectangle).values, {"hidden": hidden.detach()[0], "cell": cell.detach()[0]}
 
 
 class LSTMSpec(Spec):

@@ -1,4 +1,4 @@
-"""Pooling: hidden states of many tokens enter, one vector a row leaves."""
+"""Pooling: turns the hidden states of a row's tokens into one vector."""
 
 import hashlib
 from collections.abc import Callable

@@ -57,7 +57,7 @@ def sinusoids(positions: Tensor, width: int) -> Tensor:
 
 
 def _segments(side: Side) -> Tensor:
-    """[B, L]; what is remembered counts as of the first segment."""
+    """[B, L]; remembered tokens count as part of the first segment."""
     return side.fact("segments").clamp(min=0)
 
 

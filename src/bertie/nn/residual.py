@@ -1,6 +1,6 @@
 """Residual layouts: how a sub-layer's output joins the stream it came from.
 
-A block asks `enter` for what its sub-layer sees and `leave` for the stream afterwards.
+`enter` turns the stream into a sub-layer's input; `leave` adds the sub-layer's output to the stream.
 """
 
 from typing import Annotated, Literal

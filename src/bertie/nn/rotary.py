@@ -45,7 +45,7 @@ def angles_of(positions: Tensor, base: float, width: int) -> Tensor:
 @lru_cache(maxsize=16)  # one for all layers and batches
 def turn_table(base: float, width: int, length: int) -> tuple[Tensor, Tensor]:
     """[length, D/2] cosines and sines of all positions below a length."""
-    with torch.inference_mode(False):  # what is kept must do for training, too
+    with torch.inference_mode(False):  # the table is also used in training
         angles = angles_of(torch.arange(length), base, width)
         return angles.cos(), angles.sin()
 

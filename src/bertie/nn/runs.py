@@ -1,4 +1,4 @@
-"""Runs: neighbouring rows that a kernel takes as one rectangle. Lengths enter, a plan leaves that pads little.
+"""Runs: groups neighbouring rows into rectangles for a kernel, with little padding.
 
 Rows of equal length need no padding at all and no copy. Rows of nearly equal length are padded together when that costs
 less than another call of the kernel.

@@ -1,7 +1,7 @@
-"""Scorers: queries, keys and values of flat tokens enter, weighted sums of values leave.
+"""Scorers: turn queries, keys and values of flat tokens into weighted sums of values.
 
-`ReferenceScorer` is written for reading and does everything. `FusedScorer` recognises what torch's fused kernel is good
-at and hands anything else to the reference; the two are tested against each other, forward and backward.
+`ReferenceScorer` is written for reading and does everything. `FusedScorer` recognizes what fast kernels are good at and
+leaves anything else to the reference; the two are tested against each other, forward and backward.
 """
 
 from typing import Literal
@@ -22,7 +22,7 @@ class DotProduct(nn.Module):
     """Scaled dot product: q.k / sqrt(D)."""
 
     def prepare(self, query: Tensor, key: Tensor, layout: Layout) -> tuple[Tensor, Tensor]:
-        """What happens to flat queries and keys [T, N, D] before they meet; a rotary score turns them here."""
+        """Changes flat queries and keys [T, N, D] before they are compared; a rotary score rotates them here."""
         return query, key
 
     def forward(self, query: Tensor, key: Tensor, layout: Layout) -> Tensor:
@@ -52,32 +52,34 @@ class ReferenceScorer(nn.Module):
 
 
 class FusedScorer(nn.Module):
-    """The kernel of our own for short rows; else torch's fused attention, run on stretches of rows of (nearly) equal
-    length so that little is padded."""
+    """Our own kernel for short rows; else torch's fused attention, run on neighbouring rows of nearly equal length, so
+    that little is padded."""
 
     def __init__(self, reference: ReferenceScorer):
         super().__init__()
         self.reference = reference
 
     def forward(self, query: Tensor, key: Tensor, value: Tensor, layout: Layout) -> Tensor:
-        if not self.recognises(layout):
+        if not self.recognizes(layout):
             return self.reference(query, key, value, layout)
         dropout = self.reference.dropout.p if self.training else 0.0
-        causal, reach = isinstance(layout.visibility, Causal), _reach(layout)
+        seen, causal = layout.visibility, isinstance(layout.visibility, Causal)
+        # How far a token sees to either side; None where that is the whole row.
+        reach = seen.reach if isinstance(seen, Window) and seen.reach < layout.key.rows.longest - 1 else None
         turned = self.reference.score.prepare(query, key, layout)
         if not causal and (native := attend(*turned, value, layout, dropout, reach)) is not None:
             return native
-        if dropout > 0:  # torch's kernel for processors has none
+        if dropout > 0:  # torch's kernel for the CPU has none
             return self.reference(query, key, value, layout)
         mixed = []
         for run in layout.runs:
-            # Causal rows need no mask for padded keys: a token sees none behind it.
+            # Causal rows need no mask for padded keys, which follow all tokens.
             mask = None if causal else _seen_keys(run, reach)
             q, k, v = run.query.rectangle(turned[0]), run.key.rectangle(turned[1]), run.key.rectangle(value)
             mixed.append(run.query.flat(F.scaled_dot_product_attention(q, k, v, attn_mask=mask, is_causal=causal)))
         return mixed[0] if len(mixed) == 1 else torch.cat(mixed)
 
-    def recognises(self, layout: Layout) -> bool:
+    def recognizes(self, layout: Layout) -> bool:
         plain = type(self.reference.score).forward is DotProduct.forward and layout.observed is None
         seen = layout.visibility
         near = isinstance(seen, Causal) or (isinstance(seen, Window) and seen.dilation == 1)
@@ -85,26 +87,20 @@ class FusedScorer(nn.Module):
         return plain and known and len(layout.query.rows.values) > 0
 
 
-def _reach(layout: Layout) -> int | None:
-    """How far a token sees to either side; None where that is all of the row."""
-    seen = layout.visibility
-    return seen.reach if isinstance(seen, Window) and seen.reach < layout.key.rows.longest - 1 else None
-
-
 def _seen_keys(run: Run, reach: int | None) -> Tensor | None:
-    """[B or 1, 1, Lq or 1, Lk], True for keys that may be seen; None when all may."""
+    """[B or 1, 1, Lq or 1, Lk], True for keys that may be seen; None where all may."""
     if reach is None:
         return run.padded_keys
     distance = torch.arange(run.query.longest)[:, None] - torch.arange(run.key.longest)
     near = (distance.abs() <= reach)[None, None]
     if run.padded_keys is None:
         return near
-    # Padding must see something: a softmax over nothing would spoil the gradients of all keys.
+    # Padding must see something: a softmax over nothing would make the gradients of all keys undefined.
     return (near & run.padded_keys) | ~run.query.exists[:, None, :, None]
 
 
 class ScorerSpec(Spec):
-    """What all kinds share; each has its own `score`."""
+    """What all kinds have in common; each has its own `score`."""
 
     dropout: float = Field(default=0.0, ge=0, lt=1)
     fused: bool = True

@@ -1,16 +1,15 @@
-"""Who may see whom. Frozen values that combine with `&` and `|`; the reference scorer uses only `allows`.
+"""Defines which tokens may see which: frozen values that combine with `&` and `|`.
 
-Rows never see each other and padding is never seen: that is the layout's business. Remembered tokens
-of an earlier call have -1 in every field but `positions`.
+The reference scorer uses only `allows`. Rows never see each other and padding is never seen: the layout takes care of
+that. Remembered tokens of an earlier call have -1 in every field but `positions`.
 """
 
-from collections.abc import Callable
-from typing import Annotated, Any, Literal, Protocol
+from typing import Annotated, Literal, Protocol
 
-from pydantic import Field, SerializeAsAny, TypeAdapter, WrapValidator
+from pydantic import Field, SerializeAsAny
 from torch import Tensor
 
-from bertie.spec import Spec
+from bertie.spec import Spec, kind_of, one_of
 
 
 class Facts(Protocol):
@@ -33,8 +32,12 @@ class Visibility(Spec):
         return Full() if isinstance(self, Full) or isinstance(other, Full) else Or(parts=(self, other))
 
 
+VISIBILITIES: dict[str, type[Visibility]] = {}  # by kind; filled below, and `bertie.plugins.use` adds to it
+AnyVisibility = Annotated[SerializeAsAny[Visibility], one_of(VISIBILITIES, "visibility")]
+
+
 class Full(Visibility):
-    """Every token of the own row."""
+    """Every token of the same row."""
 
     kind: Literal["full"] = "full"
 
@@ -43,7 +46,7 @@ class Full(Visibility):
 
 
 class Causal(Visibility):
-    """Itself and what stands before."""
+    """The token itself and those before it."""
 
     kind: Literal["causal"] = "causal"
 
@@ -51,10 +54,10 @@ class Causal(Visibility):
         return key["positions"] <= query["positions"]
 
 
-class Following(Visibility):
-    """Itself and what stands behind."""
+class AntiCausal(Visibility):
+    """The token itself and those after it."""
 
-    kind: Literal["following"] = "following"
+    kind: Literal["anti-causal"] = "anti-causal"
 
     def allows(self, query: Facts, key: Facts) -> Tensor:
         return key["positions"] >= query["positions"]
@@ -73,7 +76,7 @@ class Window(Visibility):
 
 
 class Same(Visibility):
-    """Tokens that agree in a field, e.g. of the same document in a packed row."""
+    """Tokens with the same value of a field, e.g. of the same document in a packed row."""
 
     kind: Literal["same"] = "same"
     field: str = "documents"
@@ -93,7 +96,7 @@ class Marked(Visibility):
 
 
 class Prefix(Visibility):
-    """What is marked as prefix is seen by all: `Prefix() | Causal()`."""
+    """Tokens marked as prefix, which all tokens see: `Prefix() | Causal()`."""
 
     kind: Literal["prefix"] = "prefix"
     field: str = "prefix"
@@ -103,7 +106,7 @@ class Prefix(Visibility):
 
 
 class Permutation(Visibility):
-    """What comes earlier in a given order; `strict` hides the token itself (the query stream)."""
+    """Tokens that come earlier in a given order; `strict` hides the token itself (the query stream)."""
 
     kind: Literal["permutation"] = "permutation"
     field: str = "order"
@@ -113,14 +116,9 @@ class Permutation(Visibility):
         return key[self.field] < query[self.field] if self.strict else key[self.field] <= query[self.field]
 
 
-def _known_or_own(value: Any, handler: Callable[[Any], Any]) -> Visibility:
-    """A visibility of one's own passes as it is; plain data must be one of the kinds that are known here."""
-    return value if isinstance(value, Visibility) else _KNOWN.validate_python(value)
-
-
 class And(Visibility):
     kind: Literal["and"] = "and"
-    parts: tuple[Annotated[SerializeAsAny[Visibility], WrapValidator(_known_or_own)], ...] = Field(min_length=1)
+    parts: tuple[AnyVisibility, ...] = Field(min_length=1)
 
     def allows(self, query: Facts, key: Facts) -> Tensor:
         first, *others = (part.allows(query, key) for part in self.parts)
@@ -131,7 +129,7 @@ class And(Visibility):
 
 class Or(Visibility):
     kind: Literal["or"] = "or"
-    parts: tuple[Annotated[SerializeAsAny[Visibility], WrapValidator(_known_or_own)], ...] = Field(min_length=1)
+    parts: tuple[AnyVisibility, ...] = Field(min_length=1)
 
     def allows(self, query: Facts, key: Facts) -> Tensor:
         first, *others = (part.allows(query, key) for part in self.parts)
@@ -140,8 +138,5 @@ class Or(Visibility):
         return first
 
 
-Known = Annotated[
-    Full | Causal | Following | Window | Same | Marked | Prefix | Permutation | And | Or, Field(discriminator="kind")
-]
-_KNOWN: TypeAdapter[Visibility] = TypeAdapter(Known)
-AnyVisibility = Annotated[SerializeAsAny[Visibility], WrapValidator(_known_or_own)]
+BUILT_IN = (Full, Causal, AntiCausal, Window, Same, Marked, Prefix, Permutation, And, Or)
+VISIBILITIES.update({kind_of(one): one for one in BUILT_IN})

@@ -1,5 +1,5 @@
-"""Distillation: a student learns hidden tokens from the text, from what a teacher thinks of them, and from the
-teacher's last states. DistilBERT, section 3."""
+"""Trains a student to predict masked tokens from the text, from a teacher's probabilities, and from the teacher's last
+states. DistilBERT, section 3."""
 
 from collections.abc import Mapping
 from typing import ClassVar, Literal
@@ -19,7 +19,7 @@ from bertie.objectives.report import Figure, LossReport
 
 
 class Student(VocabularyHead):
-    """The head, and the teacher. That is no part of the module: it is neither trained nor saved."""
+    """The head, and the teacher, which is no part of the module: it is neither trained nor saved."""
 
     teacher: tuple[Encoder, VocabularyHead] | None = None
 
@@ -30,12 +30,12 @@ class Student(VocabularyHead):
 
 
 class Distillation(MaskedLM):
-    """Three losses, each with its weight. The teacher's probabilities are learned at masked places, as the text is.
-    States are compared where teacher and student are of the same width."""
+    """Three losses, each with its weight. The teacher's probabilities are learned at masked tokens, like the text.
+    States are compared where teacher and student have the same width."""
 
     kind: Literal["distillation"] = "distillation"  # type: ignore[assignment]
-    of_the_model: ClassVar[frozenset[str]] = frozenset({"head", "temperature", "soft", "hard", "cosine"})
-    looks_at: ClassVar[tuple[str, ...] | None] = None  # all states are compared
+    head_fields: ClassVar[frozenset[str]] = frozenset({"head", "temperature", "soft", "hard", "cosine"})
+    read_positions: ClassVar[tuple[str, ...] | None] = None  # all states are compared
     temperature: float = Field(default=2.0, gt=0)
     soft: float = Field(default=5.0, ge=0)  # the teacher's probabilities
     hard: float = Field(default=2.0, ge=0)  # the text
@@ -53,28 +53,30 @@ class Distillation(MaskedLM):
     def loss(self, owned: nn.Module, encoder: Encoder, batch: Batch) -> LossReport:
         assert isinstance(owned, Student)
         if owned.teacher is None:
-            raise SpecError("there is no teacher to learn from", hint="give its folder with --teacher")
+            raise SpecError("the model has no teacher to learn from", hint="give its folder as `teacher`")
         states, masked, targets = encoder(batch).states.values, batch.tensor("masked"), batch.tensor("masked_targets")
         with torch.no_grad():
             teacher, teacher_head = owned.teacher
-            taught = teacher(batch).states.values
-            wanted = teacher_head(taught[masked])
+            teacher_states = teacher(batch).states.values
+            teacher_logits = teacher_head(teacher_states[masked])
         logits = owned(states[masked])
         hard = F.cross_entropy(logits, targets, reduction="none")
         losses = {
             "masked_lm": Figure.over(hard, self.hard),
-            "soft_labels": Figure.over(divergence(logits, wanted, self.temperature), self.soft),
+            "soft_labels": Figure.over(divergence(logits, teacher_logits, self.temperature), self.soft),
         }
-        if taught.shape == states.shape:
-            losses["state_cosine"] = Figure.over(1 - F.cosine_similarity(states, taught, dim=-1), self.cosine)
+        if teacher_states.shape == states.shape:
+            distances = 1 - F.cosine_similarity(states, teacher_states, dim=-1)
+            losses["state_cosine"] = Figure.over(distances, self.cosine)
         correct = (logits.detach().argmax(-1) == targets).float()
-        agreeing = (logits.detach().argmax(-1) == wanted.argmax(-1)).float()
+        agreeing = (logits.detach().argmax(-1) == teacher_logits.argmax(-1)).float()
         return LossReport(
             losses, {"masked_lm_accuracy": Figure.over(correct), "teacher_agreement": Figure.over(agreeing)}
         )
 
 
-def divergence(logits: Tensor, wanted: Tensor, temperature: float) -> Tensor:
-    """[P] Kullback-Leibler divergence from the wanted distribution, both softened, in the scale of hard labels."""
-    ours, theirs = (F.log_softmax(one / temperature, -1) for one in (logits, wanted))
+def divergence(logits: Tensor, teacher_logits: Tensor, temperature: float) -> Tensor:
+    """Returns [P], the Kullback-Leibler divergence from the teacher's distribution, both softened, on the scale of hard
+    labels."""
+    ours, theirs = (F.log_softmax(one / temperature, -1) for one in (logits, teacher_logits))
     return F.kl_div(ours, theirs, reduction="none", log_target=True).sum(-1) * temperature**2

@@ -1,4 +1,4 @@
-"""Masked language model: some tokens are hidden, the encoder says what stood there. BERT, section 3.1, task 1."""
+"""Masks some tokens and predicts them (masked language model). BERT, section 3.1, task 1."""
 
 from collections.abc import Mapping
 from typing import ClassVar, Literal
@@ -13,14 +13,15 @@ from bertie.data.shapes import SampleShape, Segments
 from bertie.errors import TokenizerError
 from bertie.nn.encoder import Encoder, EncoderSpec
 from bertie.nn.heads import VocabularyHead, VocabularyHeadSpec
-from bertie.objectives.objective import Objective, Vocabulary
+from bertie.objectives.objective import Objective, Prediction, Vocabulary
 from bertie.objectives.report import Figure, LossReport
 
 
 class MaskedLM(Objective):
     kind: Literal["masked-lm"] = "masked-lm"
-    of_the_model: ClassVar[frozenset[str]] = frozenset({"head"})
-    looks_at: ClassVar[tuple[str, ...] | None] = ("masked",)
+    head_fields: ClassVar[frozenset[str]] = frozenset({"head"})
+    prediction: ClassVar[Prediction | None] = Prediction("masked_lm", "masked_targets")
+    read_positions: ClassVar[tuple[str, ...] | None] = ("masked",)
     samples: SampleShape = Segments()
     choose: Chooser = EachToken()
     rate: float = Field(default=0.15, gt=0, lt=1)
@@ -32,7 +33,7 @@ class MaskedLM(Objective):
             raise TokenizerError("the tokenizer has no mask token, which masked language modelling needs")
         tokens = np.asarray(sample["tokens"])
         eligible = ~np.isin(tokens, list(vocabulary.special))
-        # Without words every token is a word of its own.
+        # Without `words` every token counts as a word.
         words = np.asarray(sample.get("words", np.arange(len(tokens))))
         budget = max(1.0, float(eligible.sum() * self.rate))
         chosen = self.choose.choose(words, eligible, budget, rng)
@@ -44,7 +45,7 @@ class MaskedLM(Objective):
         return self.head.build(encoder, vocabulary.size)
 
     def ties(self, encoder: EncoderSpec) -> Mapping[str, str]:
-        return self.head.ties()
+        return self.head.ties(encoder)
 
     def counts(self, batch: Batch) -> Mapping[str, int]:
         return {"masked_lm": len(batch.tensor("masked_targets"))}
@@ -52,6 +53,6 @@ class MaskedLM(Objective):
     def loss(self, owned: nn.Module, encoder: Encoder, batch: Batch) -> LossReport:
         assert isinstance(owned, VocabularyHead)
         states = encoder(batch).states.values
-        # The vocabulary only where something is predicted.
+        # The head runs only at predicted tokens.
         losses, correct = owned.loss(states[batch.tensor("masked")], batch.tensor("masked_targets"))
         return LossReport({"masked_lm": Figure.over(losses)}, {"masked_lm_accuracy": Figure.over(correct)})

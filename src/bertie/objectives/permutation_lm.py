@@ -1,5 +1,5 @@
-"""Permutation language model: some tokens come last in a random order, and each is told from those before it in that
-order, by a second stream that knows where it stands but not what stands there. XLNet, sections 2.2 and 2.3."""
+"""Predicts tokens in a random order, each from those before it in that order (permutation language model). A second
+stream knows the position of the predicted token but not the token. XLNet, sections 2.2 and 2.3."""
 
 from collections.abc import Mapping, Sequence
 from typing import ClassVar, Literal
@@ -13,38 +13,39 @@ from bertie.batch import Batch, Places, Pointers, Ragged, Sample
 from bertie.data.masking import Chooser, NGrams
 from bertie.data.shapes import SampleShape, Segments
 from bertie.errors import SpecError
-from bertie.nn.attention import AttentionSpec, Memory
+from bertie.nn.attention import AttentionSpec
 from bertie.nn.encoder import Encoder, EncoderSpec
 from bertie.nn.heads import VocabularyHead, VocabularyHeadSpec
 from bertie.nn.layout import Layout, Side
+from bertie.nn.memory import LayerMemory
 from bertie.nn.stack import Stack
 from bertie.nn.visibility import Permutation
-from bertie.objectives.objective import Objective, Vocabulary
+from bertie.objectives.objective import Objective, Prediction, Vocabulary
 from bertie.objectives.report import Figure, LossReport
 
-FACTS = ("order", "segments", "documents")  # of a token, that scores and visibilities may ask for
-BEFORE = "before_"  # begins the names of fields about what is only remembered
+FACTS = ("order", "segments", "documents")  # about tokens, which scores and visibilities may use
+BEFORE = "before_"  # the prefix of fields about tokens that are only remembered
 
 
 class TwoStreams(nn.Module):
-    """What the query stream begins with, the same at every place, and the head at its end."""
+    """The first state of the query stream, the same at every position, and the head at its end."""
 
     def __init__(self, width: int, head: VocabularyHead):
         super().__init__()
         self.start = nn.Parameter(torch.zeros(width))
         self.head = head
 
-    def memory(self, encoder: Encoder, batch: Batch) -> Sequence[Memory | None]:
-        """What each layer keeps of the tokens before; nothing is learned from reading them."""
+    def memory(self, encoder: Encoder, batch: Batch) -> Sequence[LayerMemory | None]:
+        """Returns what each layer remembers of the tokens before, without gradients."""
         fields = {name: name.removeprefix(BEFORE) for name in batch.fields if name.startswith(BEFORE)}
-        if not fields or not len(batch.tensor(BEFORE + "tokens")):
-            assert isinstance(encoder.stack, Stack)
-            return [None] * len(encoder.stack.blocks)
-        with torch.no_grad():
-            return encoder(batch.renamed(fields)).memory
+        memory = None
+        if fields and len(batch.tensor(BEFORE + "tokens")):
+            with torch.no_grad():
+                memory = encoder(batch.renamed(fields)).memory
+        return [None] * len(encoder.stack.layers()) if memory is None else memory.layers
 
     def query_states(self, encoder: Encoder, batch: Batch) -> Tensor:
-        """[P, H] after the last block, one for each predicted token."""
+        """Returns [P, H], the states after the last block, one for each predicted token."""
         memory, stack = self.memory(encoder, batch), encoder.stack
         assert isinstance(stack, Stack)
         content = encoder.embeddings(batch)
@@ -57,32 +58,33 @@ class TwoStreams(nn.Module):
         blind, seeing = Layout(queries, keys, Permutation(strict=True)), Layout(keys, keys, Permutation())
         for number, (block, visibility) in enumerate(zip(stack.blocks, stack.visibilities, strict=True)):
             query, _ = block(query, content, blind.seen_by(visibility), memory[number])
-            if number + 1 < len(stack.blocks):  # what the content stream becomes last is seen by nobody
+            if number + 1 < len(stack.blocks):  # the last content states are never read
                 content, _ = block(content, content, seeing.seen_by(visibility), memory[number])
         return stack.final_norm(query)
 
 
 def picked(rows: Ragged, places: Pointers) -> Ragged:
-    """The values at some places of each row."""
+    """Picks the values at some positions of each row."""
     return Ragged(rows.values[places.values], places.lengths)
 
 
 def divided(sample: Sample, share: float) -> Sample:
-    """The first tokens apart from the others, with all that is said of them; at least one, but none of a share of 0."""
+    """Separates the first tokens, with their fields, from the others: at least one, or none for a share of 0."""
     length = len(np.asarray(sample["tokens"]))
     count = min(max(1, int(length * share)), length - 1) if share else 0
-    told = {name: np.asarray(value) for name, value in sample.items() if np.ndim(np.asarray(value)) == 1}
-    before = {BEFORE + name: value[:count] for name, value in told.items() if name in ("tokens", "segments")}
-    return {**sample, **{name: value[count:] for name, value in told.items()}, **before}
+    fields = {name: np.asarray(value) for name, value in sample.items() if np.ndim(np.asarray(value)) == 1}
+    before = {BEFORE + name: value[:count] for name, value in fields.items() if name in ("tokens", "segments")}
+    return {**sample, **{name: value[count:] for name, value in fields.items()}, **before}
 
 
 class PermutationLM(Objective):
     """Partial prediction: the chosen tokens, a share `rate` of all, come last in the order. All others see each
-    other and are seen by all. In half of the rows the first tokens, a share `remembered`, are read before and kept as
-    memory; the others learn to do without."""
+    other and are seen by all. In half of the rows the first tokens, a share `remembered`, are encoded before and kept
+    as memory; the other rows are trained without memory."""
 
     kind: Literal["permutation-lm"] = "permutation-lm"
-    of_the_model: ClassVar[frozenset[str]] = frozenset({"head"})
+    head_fields: ClassVar[frozenset[str]] = frozenset({"head"})
+    prediction: ClassVar[Prediction | None] = Prediction("permutation_lm", "masked_targets")
     samples: SampleShape = Segments()
     choose: Chooser = NGrams(longest=5)
     rate: float = Field(default=1 / 6, gt=0, lt=1)
@@ -102,21 +104,23 @@ class PermutationLM(Objective):
 
     def build(self, encoder: EncoderSpec, vocabulary: Vocabulary) -> TwoStreams:
         if encoder.stack.kind != "stack":
-            raise SpecError(f"two streams run through the blocks of one stack, not through {encoder.stack.kind}")
+            raise SpecError(f"two streams need one stack of blocks, not {encoder.stack.kind}")
         if "positions" in encoder.embeddings.fields:
             raise SpecError(
-                "the query stream reads no tables, so a table of positions would not tell it where it stands",
-                hint="let the scores know positions: relative or rotary",
+                "the query stream reads no tables, so it would not know positions from a table",
+                hint="use scores with positions: relative or rotary",
             )
         mixer = encoder.stack.block.mixer
         if self.remembered and not (isinstance(mixer, AttentionSpec) and mixer.memory_length):
-            raise SpecError("the encoder has no memory", hint="give its attention a memory_length, or remembered=0")
+            raise SpecError(
+                "the encoder has no memory", hint="give its attention a `memory_length`, or set `remembered=0`"
+            )
         two = TwoStreams(encoder.width, self.head.build(encoder, vocabulary.size))
         nn.init.normal_(two.start, std=encoder.initial_std)
         return two
 
     def ties(self, encoder: EncoderSpec) -> Mapping[str, str]:
-        return self.head.ties("head.weight")
+        return self.head.ties(encoder, "head.weight")
 
     def counts(self, batch: Batch) -> Mapping[str, int]:
         return {"permutation_lm": len(batch.tensor("masked_targets"))}

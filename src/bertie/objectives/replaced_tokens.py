@@ -1,5 +1,5 @@
-"""Replaced-token detection: a small generator fills masked places, the encoder says which tokens are not the original
-ones. ELECTRA, section 2."""
+"""Detects replaced tokens: a small generator fills masked tokens, the encoder predicts which tokens are not the
+original ones. ELECTRA, section 2."""
 
 from collections.abc import Mapping
 from typing import ClassVar, Literal
@@ -16,16 +16,16 @@ from bertie.errors import SpecError
 from bertie.nn.encoder import Encoder, EncoderSpec
 from bertie.nn.feed_forward import ACTIVATIONS, ActivationName
 from bertie.nn.heads import Detector, VocabularyHead, VocabularyHeadSpec
-from bertie.nn.initial import initialised
+from bertie.nn.initial import initialized
 from bertie.objectives.masked_lm import MaskedLM
-from bertie.objectives.objective import Objective, Vocabulary
+from bertie.objectives.objective import Objective, Prediction, Vocabulary
 from bertie.objectives.report import Figure, LossReport
 
 GAPS = "gaps"  # the tokens as the generator sees them
 
 
 class Generator(nn.Module):
-    """A model within the model: its parts have the names that a model of its own would give them."""
+    """A model within the model: its parts have the names that a separate model would give them."""
 
     def __init__(self, encoder: Encoder, head: nn.Module):
         super().__init__()
@@ -40,33 +40,34 @@ class Detection(nn.Module):
 
 
 class ReplacedTokens(Objective):
-    """The generator's tables are the encoder's own. Without a generator it can tell, but not learn."""
+    """The generator's tables are the encoder's own. Without a generator it can detect, but not train."""
 
     kind: Literal["replaced-tokens"] = "replaced-tokens"
-    of_the_model: ClassVar[frozenset[str]] = frozenset({"activation", "weight", "generator", "generator_head"})
+    head_fields: ClassVar[frozenset[str]] = frozenset({"activation", "weight", "generator", "generator_head"})
+    prediction: ClassVar[Prediction | None] = Prediction("masked_lm", "masked_targets")
     samples: SampleShape = Segments()
     choose: Chooser = EachToken()
     rate: float = Field(default=0.15, gt=0, lt=1)
     replacement: Replacement = Replacement(mask_share=0.85, random_share=0.0)
     activation: ActivationName = "gelu"
-    weight: float = Field(default=50.0, gt=0)  # of the detector's loss against the generator's
+    weight: float = Field(default=50.0, gt=0)  # of the detector's loss, relative to the generator's
     generator: EncoderSpec | None = None
     generator_head: VocabularyHeadSpec = VocabularyHeadSpec()
 
     def corrupt(self, sample: Sample, vocabulary: Vocabulary, rng: np.random.Generator) -> Sample:
-        """`dice` are the generator's luck: with them in the batch a loss is a function of batch and weights alone."""
+        """Masks tokens. `dice` are the generator's random numbers: the loss depends on batch and weights alone."""
         masked_lm = MaskedLM(choose=self.choose, rate=self.rate, replacement=self.replacement)
         masked = masked_lm.corrupt(sample, vocabulary, rng)
         dice = rng.random(len(np.asarray(masked["masked_targets"])), dtype=np.float32)
         return {**masked, "tokens": sample["tokens"], GAPS: masked["tokens"], "dice": dice}
 
     def build(self, encoder: EncoderSpec, vocabulary: Vocabulary) -> Detection:
-        head = initialised(Detector(encoder.width, ACTIVATIONS[self.activation]), encoder.initial_std)
+        head = initialized(Detector(encoder.width, ACTIVATIONS[self.activation]), encoder.initial_std)
         if self.generator is None:
             return Detection(head, None)
         widths = [spec.embeddings.table_width(spec.width) for spec in (encoder, self.generator)]
         if widths[0] != widths[1]:
-            raise SpecError(f"generator and encoder share their tables, but these are {widths[1]} and {widths[0]} wide")
+            raise SpecError(f"generator and encoder share tables, but theirs are {widths[1]} and {widths[0]} wide")
         return Detection(
             head, Generator(self.generator.build(), self.generator_head.build(self.generator, vocabulary.size))
         )
@@ -79,7 +80,7 @@ class ReplacedTokens(Objective):
             names += [f"embeddings.norm.{last}" for last in ("weight", "bias")[: 1 + encoder.embeddings.norm_bias]]
         return {
             **{f"generator.encoder.{name}": name for name in names},
-            **self.generator_head.ties("generator.heads.masked-lm.weight"),
+            **self.generator_head.ties(encoder, "generator.heads.masked-lm.weight"),
         }
 
     def counts(self, batch: Batch) -> Mapping[str, int]:
@@ -88,10 +89,10 @@ class ReplacedTokens(Objective):
     def loss(self, owned: nn.Module, encoder: Encoder, batch: Batch) -> LossReport:
         assert isinstance(owned, Detection)
         if owned.generator is None:
-            raise SpecError("the model has no generator to learn beside", hint="begin with a recipe, not with --from")
+            raise SpecError("the model has no generator to train with", hint="start from a `recipe`, not from a `base`")
         tokens, masked = batch.ragged("tokens"), batch.tensor("masked")
         seen = batch.with_fields({"tokens": batch.ragged(GAPS)})
-        guesses = owned.generator.encoder(seen, wanted=masked).states.values[masked]
+        guesses = owned.generator.encoder(seen, positions=masked).states.values[masked]
         head, targets = owned.generator.heads["masked-lm"], batch.tensor("masked_targets")
         assert isinstance(head, VocabularyHead)
         generated, guessed, draws = head.loss_and_draws(guesses, targets, batch.tensor("dice"))

@@ -1,6 +1,6 @@
-"""LossReport: what a batch cost and how well it was predicted, as sums and counts.
+"""Reports what a batch cost and how well it was predicted, as sums and counts.
 
-Sums and counts of ranks and micro-batches add exactly; only at the end is anything divided.
+Sums and counts of ranks and micro-batches add exactly; only the final figures are divided.
 """
 
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class Figure:
-    """A sum and how many things it was summed over. The weight is that of its mean in the whole loss."""
+    """A sum, its count, and the weight of its mean in the whole loss."""
 
     sum: Tensor
     count: Tensor
@@ -32,7 +32,7 @@ class Figure:
 
 @dataclass(frozen=True)
 class LossReport:
-    """`losses` are to be made small, each as a mean over its own count; `metrics` are only to be told."""
+    """`losses` are minimised, each as a mean over its own count; `metrics` are only reported."""
 
     losses: Mapping[str, Figure] = field(default_factory=dict)
     metrics: Mapping[str, Figure] = field(default_factory=dict)
@@ -41,15 +41,23 @@ class LossReport:
         return LossReport(_add(self.losses, other.losses), _add(self.metrics, other.metrics))
 
     def loss(self, counts: Mapping[str, Tensor] | None = None) -> Tensor:
-        """The weighted sum of mean losses. `counts` gives the denominators of a larger whole: all ranks, all micros."""
+        """Returns the weighted sum of mean losses. `counts` are the denominators of a whole step: all ranks, all
+        micro-batches."""
         divided = [
             figure.weight * figure.sum / (figure.count if counts is None else counts[name]).clamp(min=1)
             for name, figure in self.losses.items()
         ]
         return torch.stack(divided).sum() if divided else torch.zeros(())
 
+    def prefixed(self, prefix: str) -> "LossReport":
+        """Returns the same figures under names that start with `prefix`."""
+        if not prefix:
+            return self
+        losses, metrics = ({prefix + name: one for name, one in all_.items()} for all_ in (self.losses, self.metrics))
+        return LossReport(losses, metrics)
+
     def detached(self) -> "LossReport":
-        """Plain numbers to keep, without the graph behind them."""
+        """Returns the same numbers without their autograd graph."""
         return LossReport(
             {name: Figure(figure.sum.detach(), figure.count, figure.weight) for name, figure in self.losses.items()},
             {name: Figure(figure.sum.detach(), figure.count, figure.weight) for name, figure in self.metrics.items()},

@@ -1,4 +1,4 @@
-"""Sentence-order prediction: do two neighbouring stretches stand in their order? ALBERT, section 3.1."""
+"""Predicts whether two neighbouring segments are in order (sentence-order prediction). ALBERT, section 3.1."""
 
 from typing import Literal
 
@@ -9,7 +9,7 @@ from bertie.objectives.pair_relation import PairRelation
 
 
 class SentenceOrder(PairRelation):
-    """`partner` is 0 where the stretches are in order, 1 where they are swapped."""
+    """`partner` is 0 where the segments are in order, 1 where they are swapped."""
 
     kind: Literal["sentence-order"] = "sentence-order"
     samples: Pairs = Pairs(order=True)

@@ -1,5 +1,5 @@
-"""Span boundary objective: a masked token is told from the two tokens around its span and its place in it, by a head of
-its own. SpanBERT, section 3.2."""
+"""Predicts a masked token from the two tokens around its span and its position in it (span boundary objective), with a
+separate head. SpanBERT, section 3.2."""
 
 from collections.abc import Mapping
 from typing import ClassVar, Literal
@@ -15,13 +15,13 @@ from bertie.errors import SpecError
 from bertie.nn.encoder import Encoder, EncoderSpec
 from bertie.nn.feed_forward import ACTIVATIONS
 from bertie.nn.heads import Transform, VocabularyHead, VocabularyHeadSpec
-from bertie.nn.initial import initialised
+from bertie.nn.initial import initialized
 from bertie.objectives.objective import Objective, Vocabulary
 from bertie.objectives.report import Figure, LossReport
 
 
 class Boundary(nn.Module):
-    """What is before, what is after, and the place between them -> two transforms -> the vocabulary."""
+    """State before the span, state after it, position in it -> two transforms -> the vocabulary."""
 
     def __init__(self, width: int, num_places: int, first: Transform, head: VocabularyHead):
         super().__init__()
@@ -29,24 +29,24 @@ class Boundary(nn.Module):
         self.first, self.head = first, head
 
     def states(self, before: Tensor, after: Tensor, places: Tensor) -> Tensor:
-        """[P, H] each -> [P, H]"""
+        """Turns [P, H] each into [P, H]."""
         return self.first(torch.cat([before, after, self.places(places)], -1))
 
 
 class SpanBoundary(Objective):
-    """Looks at what another objective masked, so it stands behind that one. A stretch of masked tokens is a span."""
+    """Reads what another objective masked, so it comes after that one. Neighbouring masked tokens are a span."""
 
     kind: Literal["span-boundary"] = "span-boundary"
-    of_the_model: ClassVar[frozenset[str]] = frozenset({"head"})
-    looks_at: ClassVar[tuple[str, ...] | None] = ("span_before", "span_after")
+    head_fields: ClassVar[frozenset[str]] = frozenset({"head"})
+    read_positions: ClassVar[tuple[str, ...] | None] = ("span_before", "span_after")
     samples: SampleShape = Segments()
-    longest: int = Field(default=20, ge=1)  # places in a span; tokens further inside are not asked for
+    longest: int = Field(default=20, ge=1)  # positions in a span; tokens further inside are not predicted
     head: VocabularyHeadSpec = VocabularyHeadSpec()
 
     def corrupt(self, sample: Sample, vocabulary: Vocabulary, rng: np.random.Generator) -> Sample:
         masked = sample.get("masked")
         if not isinstance(masked, Places):
-            raise SpecError("nothing is masked yet", hint="put the objective that masks before span-boundary")
+            raise SpecError("span-boundary needs masked tokens", hint="put the objective that masks before it")
         positions, length = masked.positions, len(np.asarray(sample["tokens"]))
         opens, closes = np.diff(positions, prepend=-2) > 1, np.diff(positions, append=length + 1) > 1
         begins, ends = positions[opens], positions[closes]  # of spans
@@ -66,10 +66,10 @@ class SpanBoundary(Objective):
         activation = ACTIVATIONS[self.head.activation]
         first = Transform(3 * encoder.width, encoder.width, activation, self.head.norm_eps)
         head = self.head.build(encoder, vocabulary.size)
-        return initialised(Boundary(encoder.width, self.longest, first, head), encoder.initial_std)
+        return initialized(Boundary(encoder.width, self.longest, first, head), encoder.initial_std)
 
     def ties(self, encoder: EncoderSpec) -> Mapping[str, str]:
-        return self.head.ties("head.weight")
+        return self.head.ties(encoder, "head.weight")
 
     def counts(self, batch: Batch) -> Mapping[str, int]:
         return {"span_boundary": len(batch.tensor("span_targets"))}
@@ -78,6 +78,6 @@ class SpanBoundary(Objective):
         assert isinstance(owned, Boundary)
         states = encoder(batch).states.values
         before, after = states[batch.tensor("span_before")], states[batch.tensor("span_after")]
-        told = owned.states(before, after, batch.tensor("span_places"))
-        losses, correct = owned.head.loss(told, batch.tensor("span_targets"))
+        boundary = owned.states(before, after, batch.tensor("span_places"))
+        losses, correct = owned.head.loss(boundary, batch.tensor("span_targets"))
         return LossReport({"span_boundary": Figure.over(losses)}, {"span_boundary_accuracy": Figure.over(correct)})

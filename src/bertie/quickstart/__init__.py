@@ -1,1 +1,1 @@
-"""A first job from end to end: the documentation of this Python, or a user's texts, enter; answers by meaning leave."""
+"""A first job from start to finish: turns Python's documentation, or a user's texts, into a search by meaning."""

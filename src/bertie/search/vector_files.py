@@ -1,5 +1,5 @@
-"""Files of vectors. Enters: the finished spool of a run. Leaves: an .npy array [texts, width], or a .parquet table of
-row number, text where asked for, and vector, with what made the vectors in its metadata."""
+"""Turns the finished spool of a run into an .npy array [texts, width], or into a .parquet table of row number, text
+where chosen, and vector, with the settings in its metadata."""
 
 import json
 from collections.abc import Iterator
@@ -12,9 +12,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from bertie.disk import atomic_file
 from bertie.errors import SpecError
-from bertie.search.spool import Journal, Spool, replace_file
-from bertie.text.files import TextSource
+from bertie.search.spool import Journal, Spool
+from bertie.text.reading.files import TextSource
 
 ROW_GROUP_BYTES = 1 << 24
 COUNTS = ("num_texts", "num_tokens", "num_truncated", "num_cut", "num_empty", "num_replaced")
@@ -29,13 +30,13 @@ class VectorFile:
     with_text: bool = False
 
     def check(self, source: TextSource) -> None:
-        """Says what cannot work before hours of work, not after."""
+        """Refuses what cannot work before hours of work, not after."""
         if self.path.suffix not in (".npy", ".parquet"):
             raise SpecError(f"the output {self.path} is neither .npy nor .parquet", hint="give it one of these endings")
         if self.dtype not in ("float32", "float16"):
             raise SpecError(f"vectors are written as float32 or float16, not {self.dtype!r}")
         if self.with_text and self.path.suffix != ".parquet":
-            raise SpecError("an .npy file has no place for texts", hint="write .parquet, or leave --with-text away")
+            raise SpecError("an .npy file has no place for texts", hint="write .parquet, or leave out `with_text`")
         if self.with_text and (source.is_stdin or not Path(source.path).is_file()):
             # They are read a second time when the table is written.
             raise SpecError("texts of a pipe cannot be kept", hint="save them to a file and embed that")
@@ -49,7 +50,7 @@ class VectorFile:
     def convert(self, vectors: np.ndarray) -> np.ndarray:
         if self.dtype == "float16" and np.abs(vectors).max(initial=0.0) > np.finfo(np.float16).max:
             raise SpecError(
-                "a vector has a value too large for float16", hint="write float32, or normalise the vectors"
+                "a vector has a value too large for float16", hint="write float32, or normalize the vectors"
             )
         return vectors.astype(self.dtype)
 
@@ -58,8 +59,8 @@ class VectorFile:
         if self.path.suffix == ".npy":
             spool.become_target(journal)
         else:
-            with spool.guard(journal.num_texts):
-                replace_file(self.path, lambda file: self._write_table(file, spool, journal, texts))
+            with spool.guard(journal.num_texts), atomic_file(self.path) as file:
+                self._write_table(file, spool, journal, texts)
         spool.remove()
 
     def _write_table(self, file: BinaryIO, spool: Spool, journal: Journal, texts: Iterator[str] | None) -> None:
@@ -89,6 +90,6 @@ class VectorFile:
         fields = [pa.field("row", pa.int64()), pa.field("vector", pa.list_(value, journal.width))]
         if self.with_text:
             fields.insert(1, pa.field("text", pa.string()))
-        # Nothing that differs between two equal runs may enter, so no seconds and no paths.
+        # Nothing that differs between two equal runs may be in it, so no seconds and no paths.
         facts = {"settings": journal.settings} | {name: getattr(journal, name) for name in COUNTS}
         return pa.schema(fields, metadata={"bertie": json.dumps(facts, sort_keys=True)})

@@ -1,6 +1,6 @@
-"""One of several: a text and its candidates enter, which of them belongs to it leaves. Also the order of candidates.
+"""Chooses one of several candidates for a text, or ranks them.
 
-BERT, section 4.4: every candidate is read with the text, and gets one number.
+BERT, section 4.4: every candidate is read together with the text and gets one score.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -14,23 +14,28 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from bertie.batch import Batch, Ragged
+from bertie.data.rows.gathered_rows import gathered
 from bertie.data.rows.header import is_number
-from bertie.errors import InputError
+from bertie.data.rows.rows import Rows
+from bertie.errors import InputError, SpecError
 from bertie.nn.encoder import Encoder, EncoderSpec
 from bertie.nn.heads import SequenceHead, SequenceHeadSpec
 from bertie.objectives.objective import Vocabulary
 from bertie.objectives.report import Figure, LossReport
-from bertie.tasks.classification import OTHER, TEXT, Labelling, log_shares_of_two
+from bertie.tasks.classification import OTHER, TEXT, Labelling, log_probs_of_two
+from bertie.tasks.hf_head import CHOICE, MANY_LABELS, ROWS, HFHead
 from bertie.tasks.label_sets import at_least_two, label_of, sorted_labels
+from bertie.tasks.metrics.intervals import Resampling
 from bertie.tasks.metrics.labels import accuracy
-from bertie.tasks.metrics.ranking import ranking_scores
+from bertie.tasks.metrics.majority import Majority, most_frequent
+from bertie.tasks.metrics.ranking import group_scores, ranking_scores
 from bertie.tasks.probabilities import rounded, sigmoid, softmax
-from bertie.tasks.task import Answer, Example, Task, Values, encoded, looked_at_by, text_of
-from bertie.text.tokenizer import Tokenizer
+from bertie.tasks.task import Answer, Example, LabelPairs, Task, Values, encoded, positions_read_by, text_of
+from bertie.text.tokenizers.tokenizer import Tokenizer
 
 
 class Choice(Task):
-    """All candidates of a row are one sample, one after another; `candidates` holds their lengths."""
+    """All candidates of a row are one sample, one after the other; `candidates` holds their lengths."""
 
     kind: Literal["choice"] = "choice"
     roles: ClassVar[Mapping[str, Sequence[str]]] = {
@@ -39,18 +44,27 @@ class Choice(Task):
         "label": ("label", "answer", "target", "correct", "answerKey", "gold"),
     }
     targets: ClassVar[Sequence[str]] = ("label",)
-    texts: ClassVar[Sequence[str]] = ("text",)  # a label may be one of the candidates, word by word
+    texts: ClassVar[Sequence[str]] = ("text",)  # a label may be the text of a candidate
     main: ClassVar[str] = "accuracy"
-    numbered_from: int = Field(default=0, ge=0, le=1)  # the first candidate, in labels and answers
-    by_number: bool = False  # every label of the training rows could be a number, so that is what they are
+    numbered_from: int = Field(default=0, ge=0, le=1)  # number of the first candidate, in labels and answers
+    by_number: bool = False  # labels are numbers of candidates: all those of the training rows could be
     head: SequenceHeadSpec = SequenceHeadSpec()
 
     @property
-    def looks_at(self) -> tuple[str, ...] | None:  # type: ignore[override]
-        return looked_at_by(self.head)
+    def read_positions(self) -> tuple[str, ...] | None:  # type: ignore[override]
+        return positions_read_by(self.head)
+
+    def prepare_rows(self, rows: Rows, columns: Mapping[str, str]) -> tuple[Rows, Mapping[str, str]]:
+        """Candidates may have a column each."""
+        return gathered(rows, "candidates", self.roles["candidates"], columns)
+
+    def rows_from_texts(self, texts: Sequence[str]) -> list[Values]:
+        if len(texts) < 2:
+            raise SpecError(f"the task expects a text and its candidates; {len(texts)} texts were given")
+        return [{"text": texts[0], "candidates": list(texts[1:])}]
 
     def fitted(self, rows: Iterable[Values]) -> Self:
-        """Labels from 1 tell themselves by never being 0, and by being as high as there are candidates."""
+        """Labels are numbers from 1 where none is 0 and one is as high as there are candidates."""
         found, named = list[tuple[str, int]](), False  # label, number of candidates
         for values in rows:
             with suppress(InputError):
@@ -58,7 +72,7 @@ class Choice(Task):
                 found.append((label, len(candidates.texts)))
                 named = named or bool(candidates.names)
         if not found:
-            raise InputError("no row has candidates and a label", hint="are the right columns named?")
+            raise InputError("no row has candidates and a label", hint="are these the right columns?")
         numbers = all(label.isdecimal() and int(label) <= count for label, count in found)
         from_zero = any(label == "0" for label, _ in found)
         numbered_from = int(numbers and not from_zero and any(label == str(count) for label, count in found))
@@ -71,9 +85,9 @@ class Choice(Task):
     def build(self, encoder: EncoderSpec, vocabulary: Vocabulary) -> SequenceHead:
         return self.head.build(encoder, 1)
 
-    def read(self, values: Values, tokenizer: Tokenizer, length: int) -> Example:
+    def read(self, values: Values, tokenizer: Tokenizer, max_length: int) -> Example:
         text, candidates = text_of(values, "text"), Candidates.of(values)
-        read = [encoded(tokenizer, length, text, candidate) for candidate in candidates.texts]
+        read = [encoded(tokenizer, max_length, text, candidate) for candidate in candidates.texts]
         fields = {name: np.concatenate([one[name] for one, _ in read]) for name in ("tokens", "segments")}
         fields["candidates"] = np.array([len(one["tokens"]) for one, _ in read])
         gold = None
@@ -83,7 +97,7 @@ class Choice(Task):
         return Example((fields,), gold, {"candidates": candidates.texts}, sum(num_cut for _, num_cut in read))
 
     def _logits(self, owned: nn.Module, encoder: Encoder, batch: Batch) -> Ragged:
-        """One number a candidate, rows of candidates."""
+        """One number per candidate, rows of candidates."""
         lengths = batch.ragged("candidates")
         apart = {name: Ragged(batch.tensor(name), lengths.values) for name in ("tokens", "segments")}
         return lengths.with_values(owned(encoder, self.last_states(encoder, Batch(apart))).squeeze(-1))
@@ -94,7 +108,7 @@ class Choice(Task):
         correct = (logits.detach().argmax(-1) == targets).float()
         return LossReport({"choice": Figure.over(losses)}, {"accuracy": Figure.over(correct)})
 
-    def log_shares(self, owned: nn.Module, encoder: Encoder, batch: Batch) -> list[Tensor]:
+    def log_probs(self, owned: nn.Module, encoder: Encoder, batch: Batch) -> list[Tensor]:
         return [F.log_softmax(self._logits(owned, encoder, batch).pad(-torch.inf), -1)]
 
     def counts(self, batch: Batch) -> Mapping[str, int]:
@@ -108,20 +122,38 @@ class Choice(Task):
         best = int(shares.argmax())
         return {
             "choice": best + self.numbered_from,
-            "candidate": example.told["candidates"][best],
+            "candidate": example.context["candidates"][best],
             "probabilities": [rounded(share) for share in shares],
         }
 
     def score(self, answers: Sequence[Answer], gold: Sequence[Any]) -> dict[str, float]:
         return {"accuracy": accuracy(gold, [answer["choice"] for answer in answers])}
 
-    def wrongness(self, answer: Answer, gold: int) -> float:
-        """How little was thought of the right candidate, where another was chosen."""
+    def error_severity(self, answer: Answer, gold: int) -> float:
+        """How improbable the right candidate was, where another was chosen."""
         return 0.0 if answer["choice"] == gold else 1 - answer["probabilities"][gold - self.numbered_from]
 
     def labels_of(self, gold: int) -> list[str]:
-        """Its number: a set where one place is right more often than others can be learned without reading."""
+        """Its number: if one number is right more often than others, that can be learned without reading."""
         return [str(gold)]
+
+    def describe(self, answer: Answer, gold: int) -> tuple[str, str]:
+        return f"candidate {gold}", f"candidate {answer['choice']}: {answer['candidate']}"
+
+    def majority(self, trained: Sequence[Any], measured: Sequence[Any]) -> Majority | None:
+        place = most_frequent(trained)
+        return self.constant_score(f"candidate {place}", {"choice": place}, measured)
+
+    def resample(self, answers: Sequence[Answer], gold: Sequence[Any]) -> Resampling:
+        right = np.array([answer["choice"] == wanted for answer, wanted in zip(answers, gold, strict=True)])
+        return Resampling(len(answers), lambda numbers: {"accuracy": float(right[numbers].mean())})
+
+    def hf_head(self) -> HFHead | None:
+        return HFHead(CHOICE)
+
+    @classmethod
+    def from_hf(cls, found: HFHead, head: SequenceHeadSpec) -> Task | None:
+        return Choice(head=head) if found.role == CHOICE else None
 
 
 class Candidates:
@@ -130,19 +162,19 @@ class Candidates:
 
     @classmethod
     def of(cls, values: Values) -> "Candidates":
-        """A list of texts, or lists of `text` and of their names, `label`, as data sets have them."""
+        """From a list of texts, or from an object with lists `text` and `label`, the names of the candidates."""
         texts, names = values.get("candidates"), list[str]()
         if isinstance(texts, Mapping):
             names = [label_of(name, "name") for name in texts.get("label") or ()]
             texts = texts.get("text")
         if not isinstance(texts, list | tuple) or len(texts) < 2:
-            raise InputError("there is no list of two candidates or more")
+            raise InputError("there is no list of at least two candidates")
         return cls(
             [one if isinstance(one, str) and one.strip() else label_of(one, "candidate") for one in texts], names
         )
 
     def place_of(self, label: str, numbered_from: int, by_number: bool = False) -> int:
-        """From 0, by name, by text, by number or by letter; `by_number`, where texts are numbers too, without texts."""
+        """From 0, by name, text, number or letter; with `by_number` not by text, since texts may be numbers, too."""
         for every in (self.names, [] if by_number else [text.strip() for text in self.texts]):
             if label in every:
                 return every.index(label)
@@ -157,8 +189,8 @@ class Candidates:
 
 
 class Rank(Labelling):
-    """A query and one candidate a row; candidates of the same query are put in order, wherever their rows stand.
-    Learned as relevant or not."""
+    """A row has a query and one candidate; candidates of the same query are ranked, wherever their rows stand. Each is
+    learned as relevant or not."""
 
     kind: Literal["rank"] = "rank"
     roles: ClassVar[Mapping[str, Sequence[str]]] = {
@@ -167,7 +199,7 @@ class Rank(Labelling):
         "relevance": ("relevance", "label", "relevant", "target"),
     }
     targets: ClassVar[Sequence[str]] = ("relevance",)
-    texts: ClassVar[Sequence[str]] = ("other",)  # by their query rows belong together
+    texts: ClassVar[Sequence[str]] = ("other",)  # the query shows which rows belong together
     optional: ClassVar[Sequence[str]] = ()
     main: ClassVar[str] = "mrr"
     pair: bool | None = True
@@ -176,15 +208,26 @@ class Rank(Labelling):
     def num_outputs(self) -> int:
         return 1
 
-    def told_by(self, values: Values) -> Collection[str]:
+    def rows_from_texts(self, texts: Sequence[str]) -> list[Values]:
+        """A query and its candidates."""
+        if len(texts) < 2:
+            return super().rows_from_texts(texts)
+        return [{"text": texts[0], "other": candidate} for candidate in texts[1:]]
+
+    def arrange(self, texts: Sequence[str], answers: Sequence[Answer]) -> list[Answer]:
+        """The best candidate first."""
+        found = [{"candidate": text, **answer} for text, answer in zip(texts[1:], answers, strict=True)]
+        return sorted(found, key=lambda answer: -answer["score"])
+
+    def labels_in(self, values: Values) -> Collection[str]:
         return [_relevance(is_relevant(values.get("relevance")))]
 
-    def taught(self, found: Collection[str]) -> Self:
+    def with_labels(self, found: Collection[str]) -> Self:
         at_least_two(sorted_labels(found), "relevance")
         return self
 
     def gold(self, values: Values) -> tuple[str, int] | None:
-        """The query, by which rows belong together, and whether its candidate is relevant."""
+        """The query, which groups the rows, and whether the candidate is relevant."""
         if "relevance" not in values:
             return None
         return text_of(values, "text").strip(), int(is_relevant(values["relevance"]))
@@ -197,30 +240,47 @@ class Rank(Labelling):
         losses = F.binary_cross_entropy_with_logits(logits, batch.tensor("label"), reduction="none")
         return LossReport({"rank": Figure.over(losses)})
 
-    def log_shares(self, owned: nn.Module, encoder: Encoder, batch: Batch) -> list[Tensor]:
-        return [log_shares_of_two(self.logits(owned, encoder, batch))]
+    def log_probs(self, owned: nn.Module, encoder: Encoder, batch: Batch) -> list[Tensor]:
+        return [log_probs_of_two(self.logits(owned, encoder, batch))]
 
     def counts(self, batch: Batch) -> Mapping[str, int]:
         return {"rank": len(batch.tensor("label"))}
 
     def answer(self, example: Example, outputs: Sequence[np.ndarray]) -> Answer:
-        """By the score candidates of one query are put in order; the probability is that this one is relevant."""
+        """Candidates of one query are ranked by `score`; `probability` is that of this one being relevant."""
         return {"score": float(outputs[0][0]), "probability": rounded(sigmoid(outputs[0])[0])}
 
     def score(self, answers: Sequence[Answer], gold: Sequence[Any]) -> dict[str, float]:
         queries, relevance = [query for query, _ in gold], [relevant for _, relevant in gold]
         return ranking_scores(queries, [answer["score"] for answer in answers], relevance)
 
-    def wrongness(self, answer: Answer, gold: tuple[str, int]) -> float:
+    def error_severity(self, answer: Answer, gold: tuple[str, int]) -> float:
         """How far off the probability is, where it is on the wrong side."""
         return 0.0 if (answer["score"] > 0) == gold[1] else abs(gold[1] - answer["probability"])
 
-    def labels_told(self, answers: Sequence[Answer], gold: Sequence[Any]) -> dict[str, list[tuple[str, str]]]:
+    def label_pairs(self, answers: Sequence[Answer], gold: Sequence[Any]) -> LabelPairs:
         pairs = zip(gold, answers, strict=True)
         return {"candidate": [(_relevance(one[1]), _relevance(answer["score"] > 0)) for one, answer in pairs]}
 
     def labels_of(self, gold: tuple[str, int]) -> list[str]:
         return [_relevance(gold[1])]
+
+    def describe(self, answer: Answer, gold: tuple[str, int]) -> tuple[str, str]:
+        return _relevance(gold[1]), f"score {answer['score']:.4g}"
+
+    def resample(self, answers: Sequence[Answer], gold: Sequence[Any]) -> Resampling:
+        """Whole queries are drawn."""
+        queries, relevance = zip(*gold, strict=True)
+        found = group_scores(queries, [answer["score"] for answer in answers], relevance)
+        columns = {"mrr": found.reciprocal_ranks, "accuracy_at_1": found.first_right, "map": found.average_precisions}
+
+        def score(numbers: np.ndarray) -> dict[str, float]:
+            return {name: float(column[numbers].mean()) for name, column in columns.items()}
+
+        return Resampling(len(found.reciprocal_ranks), score, "queries")
+
+    def hf_head(self) -> HFHead | None:
+        return HFHead(ROWS, ("relevant",), MANY_LABELS)
 
 
 YES, NO = {"true", "yes", "relevant"}, {"false", "no", "irrelevant", "not relevant"}
@@ -232,7 +292,7 @@ def is_relevant(cell: Any) -> bool:
     if word in YES | NO:
         return word in YES
     if not is_number(word):
-        raise InputError(f"the relevance {word!r} is neither yes or no nor a number")
+        raise InputError(f"the relevance {word!r} is neither yes, no nor a number")
     return float(word) > 0
 
 

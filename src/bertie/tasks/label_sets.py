@@ -1,4 +1,4 @@
-"""The labels of a task: cells of people's tables enter, labels leave; logits enter, the label that they tell leaves."""
+"""Labels: reads them from cells of tables, predicts them from logits, scores them."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -7,15 +7,17 @@ import numpy as np
 
 from bertie.data.rows.header import is_number
 from bertie.errors import InputError
-from bertie.tasks.metrics.labels import accuracy, f1, macro_f1, matthews
+from bertie.tasks.metrics.intervals import Resampling
+from bertie.tasks.metrics.labels import known_labels, matthews_of, scores_of_counts
 from bertie.tasks.probabilities import rounded, softmax
 from bertie.tasks.task import Answer, is_empty
 
 SHOWN = 10  # labels in a sentence
+NOTHING = "(none)"
 
 
 def label_of(cell: Any, name: str = "label") -> str:
-    """Without white space around it, and 1.0 as 1, since tables make numbers of such labels."""
+    """Without surrounding white space, and 1.0 as 1, since tables turn such labels into numbers."""
     if is_empty(cell):
         raise InputError(f"the {name} is empty")
     if isinstance(cell, list | tuple | Mapping):
@@ -24,7 +26,7 @@ def label_of(cell: Any, name: str = "label") -> str:
 
 
 def sorted_labels(labels: Iterable[str]) -> tuple[str, ...]:
-    """Each once; numbers in their order, words in theirs."""
+    """Each once; numbers by value, words by letter."""
     found = set(labels)
     if all(map(is_number, found)):
         return tuple(sorted(found, key=lambda label: (float(label), label)))
@@ -32,17 +34,17 @@ def sorted_labels(labels: Iterable[str]) -> tuple[str, ...]:
 
 
 def at_least_two(labels: tuple[str, ...], name: str) -> tuple[str, ...]:
-    """What training rows have; one alone teaches nothing."""
+    """Refuses training rows that all have the same label."""
     if not labels:
-        raise InputError(f"no row has a {name}", hint="is the right column named?")
+        raise InputError(f"no row has a {name}", hint="is it the right column?")
     if len(labels) == 1:
-        raise InputError(f"every row has the {name} {labels[0]!r}", hint="there must be two to learn a difference")
+        raise InputError(f"every row has the {name} {labels[0]!r}", hint="at least two are needed")
     return labels
 
 
 def known(label: str, labels: Sequence[str], name: str = "label") -> str:
     if label not in labels:
-        raise InputError(f"the {name} {label!r} is not among those of the training data")
+        raise InputError(f"the {name} {label!r} is not in the training data")
     return label
 
 
@@ -58,14 +60,31 @@ def one_of(labels: Sequence[str], logits: np.ndarray) -> Answer:
     return {"label": labels[best], "probability": rounded(shares[best]), "probabilities": probabilities}
 
 
-def doubt(answer: Answer, gold: str) -> float:
-    """How little was thought of the right label, where another was told."""
+def label_error(answer: Answer, gold: str) -> float:
+    """How improbable the right label was, where another was predicted."""
     return 0.0 if answer["label"] == gold else 1 - answer["probabilities"][gold]
 
 
 def one_label_scores(gold: Sequence[str], predicted: Sequence[str], labels: Sequence[str]) -> dict[str, float]:
     """F1 is that of the second of two labels; of more labels it is their mean."""
-    macro = macro_f1(gold, predicted)
-    single = f1(gold, predicted, labels[1]) if len(labels) == 2 else macro
-    alike = {"accuracy": accuracy(gold, predicted), "matthews": matthews(gold, predicted)}
-    return {**alike, "f1": single, "macro_f1": macro}
+    return one_label_resampling(gold, predicted, labels).score(np.arange(len(gold)))
+
+
+def one_label_resampling(gold: Sequence[str], predicted: Sequence[str], labels: Sequence[str]) -> Resampling:
+    """The metrics of `one_label_scores`, which all follow from how often each pair of labels occurs."""
+    place = {label: number for number, label in enumerate(known_labels(gold, predicted))}
+    size = len(place)
+    pairs = [place[one] * size + place[other] for one, other in zip(gold, predicted, strict=True)]
+    cells = np.array(pairs, np.int64)  # [N]
+    second = place.get(labels[1]) if len(labels) == 2 else None
+
+    def score(numbers: np.ndarray) -> dict[str, float]:
+        counts = np.bincount(cells[numbers], minlength=size**2).reshape(size, size)
+        by_gold, by_predicted = counts.sum(1), counts.sum(0)
+        scores = scores_of_counts(np.diag(counts), by_predicted, by_gold)["f1"]  # [K]
+        macro = float(scores[by_gold + by_predicted > 0].mean()) if len(numbers) else 0.0
+        single = macro if len(labels) != 2 else 0.0 if second is None else float(scores[second])
+        share = float(np.trace(counts)) / max(1, len(numbers))
+        return {"accuracy": share, "matthews": matthews_of(counts), "f1": single, "macro_f1": macro}
+
+    return Resampling(len(gold), score)

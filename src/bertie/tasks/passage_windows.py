@@ -1,5 +1,5 @@
-"""Windows over a long passage, each with the whole question before it: texts enter, samples leave; what the model says
-of each window enters, the best stretches of the passage leave.
+"""Cuts a long passage into overlapping windows, each with the whole question before it, and finds the best spans in the
+model's outputs.
 
 Axes: P tokens of the passage, n tokens of a window with its question and special tokens.
 """
@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bertie.errors import InputError
-from bertie.text.tokenizer import Tokenizer
+from bertie.text.tokenizers.tokenizer import Tokenizer
 
 LEAST = 16  # tokens of the passage in a window; less would leave no context
 
@@ -55,7 +55,7 @@ def windows_of(tokenizer: Tokenizer, question: str, passage: str, length: int, s
     room = length - (len(whole) - (end - before))
     if room < LEAST:
         what = f"the question leaves {max(room, 0)} of {length} tokens for the passage, and {LEAST} are needed"
-        raise InputError(what, hint="give a larger --length")
+        raise InputError(what, hint="give a larger `max_length`")
     step = room - min(shared, room // 2)
     rows = []
     for start in range(before, end, step):

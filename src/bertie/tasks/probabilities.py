@@ -1,8 +1,8 @@
-"""Logits enter, probabilities leave, in double precision."""
+"""Turns logits into probabilities, in double precision."""
 
 import numpy as np
 
-DIGITS = 6  # of a probability that is told
+DIGITS = 6  # of a probability in an answer
 
 
 def softmax(logits: np.ndarray) -> np.ndarray:

@@ -1,8 +1,8 @@
-"""Siamese encoders: texts of a row enter, one vector each leaves, near to each other where the texts mean the same.
+"""Siamese encoders: turn each text of a row into a vector; texts of the same meaning get vectors near to each other.
 
 Reimers and Gurevych, Sentence-BERT, 2019. All texts of all rows are one batch for the encoder. Vectors of several sizes
-at once: Kusupati et al., Matryoshka Representation Learning, 2022. A folder may have a dense layer behind its pooling,
-as one that was whitened has: it goes on learning with the encoder.
+at once: Kusupati et al., Matryoshka Representation Learning, 2022. The base model may have a dense layer behind its
+pooling, as after whitening: it is trained together with the encoder.
 
 Axes: N rows, V texts of all rows, W numbers of a vector.
 """
@@ -16,33 +16,34 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 from pydantic import Field, field_validator
-from torch import Tensor
+from torch import Tensor, nn
 
 from bertie.batch import Batch, Ragged
 from bertie.data.rows.header import is_number
 from bertie.errors import InputError, SpecError
 from bertie.nn.encoder import Encoder, EncoderSpec
-from bertie.nn.initial import initialised
-from bertie.nn.pooling import TOKEN_POOLING, TokenPooling
+from bertie.nn.initial import initialized
+from bertie.nn.pooling import TOKEN_POOLING, Projection, TokenPooling
 from bertie.objectives.objective import FIRST, Vocabulary
 from bertie.objectives.report import Figure, LossReport
 from bertie.tasks.label_sets import (
     at_least_two,
-    doubt,
     known,
+    label_error,
     label_of,
     listed,
     one_label_scores,
     one_of,
     sorted_labels,
 )
+from bertie.tasks.metrics.intervals import Resampling
 from bertie.tasks.siamese_head import DenseSpec, SiameseHead
 from bertie.tasks.siamese_rows import (
+    CRITERIA,
     KINDS,
     MAIN,
     ROLES,
     TEXTS,
-    WAYS,
     Criterion,
     Gold,
     RowKind,
@@ -51,47 +52,46 @@ from bertie.tasks.siamese_rows import (
     kind_of,
 )
 from bertie.tasks.similarity import number_of
-from bertie.tasks.task import Answer, Example, Task, Values, encoded, is_empty, text_of
-from bertie.tasks.vector_figures import shortened, vector_figures
+from bertie.tasks.task import Answer, Example, LabelPairs, Task, Values, encoded, is_empty, text_of
+from bertie.tasks.vector_figures import row_figures, shortened, vector_figures
 from bertie.tasks.vector_losses import cosent_loss, cosine_loss, ranking_loss, triplet_loss
-from bertie.text.tokenizer import Tokenizer
+from bertie.text.tokenizers.tokenizer import Tokenizer
 
 NAMES = {"text": "text", "other": "second text", "negative": "third text"}
 NONE = -1  # the label of a row that has none
 
 
 class VectorAnswer(dict[str, Any]):
-    """An answer that remembers its texts' vectors: a rank is told of all rows together."""
+    """An answer that remembers its texts' vectors: ranks depend on all rows together."""
 
     vectors: np.ndarray  # [texts of the row, W]
 
 
 class Siamese(Task):
-    """A row has one text, two or three, and perhaps a score or a label; what it has decides the `criterion`, unless
-    that is named. Held-out rows may be of another kind than those of training: what they have decides what is
-    `measured`."""
+    """A row has one, two or three texts, and perhaps a score or a label, which decide the `criterion` unless the user
+    names one. Held-out rows may be of another kind than training rows: their columns decide what is `measured`."""
 
     kind: Literal["siamese"] = "siamese"
     roles: ClassVar[Mapping[str, Sequence[str]]] = ROLES
     targets: ClassVar[Sequence[str]] = ("score", "label")
     optional: ClassVar[Sequence[str]] = ("other", "negative", "score", "label")
     texts: ClassVar[Sequence[str]] = TEXTS
-    criterion: Criterion | None = None  # None before any training
-    pooling: TokenPooling | None = None  # None: that of the folder it begins with, else the mean
-    dense: DenseSpec | None = None  # behind the pooling; it comes from the folder that training begins with
-    sizes: tuple[int, ...] = ()  # of shorter vectors, which are the first numbers of the whole ones
-    scale: float = Field(default=20.0, gt=0)  # of cosines under a softmax: one over the temperature
+    criterion: Criterion | None = None  # None before training
+    pooling: TokenPooling | None = None  # None: that of the base model, else the mean
+    dense: DenseSpec | None = None  # behind the pooling; comes from the base model
+    sizes: tuple[int, ...] = ()  # of shorter vectors: the first numbers of the whole ones
+    scale: float = Field(default=20.0, gt=0)  # of cosines under a softmax: 1 / temperature
     margin: float = Field(default=0.5, gt=0)  # of cosines, in the criterion triplet
     labels: tuple[str, ...] = ()
     least: float | None = None  # the scale of the scores that were learned
     most: float | None = None
-    measured: RowKind | None = None  # the kind of rows that were held out; None: rows are read to learn from
+    measured: RowKind | None = None  # the kind of the held-out rows; None: rows are read for training
 
     @field_validator("sizes")
     @classmethod
     def _sizes_fall(cls, sizes: tuple[int, ...]) -> tuple[int, ...]:
         if any(size < 1 for size in sizes):
-            raise ValueError("a vector has one number at least")
+            raise ValueError("a vector has at least one number")
         return tuple(sorted(set(sizes), reverse=True))
 
     @property
@@ -99,12 +99,20 @@ class Siamese(Task):
         return self.pooling or "mean"
 
     @property
-    def looks_at(self) -> tuple[str, ...] | None:  # type: ignore[override]
+    def vector_pooling(self) -> TokenPooling | None:
+        return self.tokens
+
+    @property
+    def has_dense(self) -> bool:
+        return self.dense is not None
+
+    @property
+    def read_positions(self) -> tuple[str, ...] | None:  # type: ignore[override]
         return (FIRST,) if self.tokens == "first" else None
 
     @property
-    def compares(self) -> bool:  # type: ignore[override]
-        return self.criterion is not None and WAYS[self.criterion].together
+    def contrastive(self) -> bool:  # type: ignore[override]
+        return self.criterion is not None and CRITERIA[self.criterion].contrastive
 
     @property
     def main(self) -> str:  # type: ignore[override]
@@ -114,12 +122,12 @@ class Siamese(Task):
         width = encoder.output_width if self.dense is None else self.dense.size
         if self.sizes and self.sizes[0] > width:
             what = f"vectors have {width:,} numbers, not {self.sizes[0]:,}"
-            raise SpecError(what, hint=f"{width} is the most that --sizes may ask for")
+            raise SpecError(what, hint=f"{width} is the largest that `sizes` may contain")
 
     def build(self, encoder: EncoderSpec, vocabulary: Vocabulary) -> SiameseHead:
         self.check(encoder)
         num_labels = len(self.labels) if self.criterion == "softmax" else 0
-        return initialised(SiameseHead(encoder.output_width, self.dense, num_labels), encoder.initial_std)
+        return initialized(SiameseHead(encoder.output_width, self.dense, num_labels), encoder.initial_std)
 
     def fitted(self, rows: Iterable[Values]) -> Self:
         roles, scores, labels, num_rows = set[str](), list[float](), set[str](), 0
@@ -134,20 +142,20 @@ class Siamese(Task):
         task = self.replace(criterion=chosen(self.criterion, roles))
         if task.criterion == "softmax" and self.criterion is None and (score := _fraction_of(labels)) is not None:
             raise InputError(
-                f"the labels are numbers like {score}, which are scores rather than labels",
-                hint="name their column with --column score=NAME, or learn them as labels with --loss softmax",
+                f"the labels are numbers like {score}, which look like scores",
+                hint="name their column with `column` score=NAME, or learn them as labels with `loss=softmax`",
             )
         if task.criterion == "softmax":
             if self.sizes:
                 raise SpecError(
-                    "softmax learns from whole vectors alone", hint="leave out --sizes or choose another --loss"
+                    "softmax learns from whole vectors only", hint="leave out `sizes` or choose another `loss`"
                 )
             return task.replace(labels=at_least_two(sorted_labels(labels), "label"))
         if task.criterion in ("cosine", "cosent"):
             least, most = min(scores, default=0.0), max(scores, default=0.0)
             if least == most:
                 few = "" if len(scores) == num_rows else f", {len(scores):,} of {num_rows:,} of which are numbers,"
-                raise InputError(f"the scores{few} do not differ", hint="there must be two to learn a difference")
+                raise InputError(f"the scores{few} do not differ", hint="at least two are needed")
             return task.replace(least=least, most=most)
         return task
 
@@ -156,17 +164,17 @@ class Siamese(Task):
 
     def summary(self) -> str:
         assert self.criterion is not None
-        told = [f"{self.criterion}: {WAYS[self.criterion].told}"]
+        facts = [f"{self.criterion}: {CRITERIA[self.criterion].goal}"]
         if self.least is not None:
-            told.append(f"scores from {self.least:g} to {self.most:g}")
+            facts.append(f"scores from {self.least:g} to {self.most:g}")
         if self.labels:
-            told.append(f"{len(self.labels):,} labels: {listed(self.labels)}")
-        return "; ".join(told)
+            facts.append(f"{len(self.labels):,} labels: {listed(self.labels)}")
+        return "; ".join(facts)
 
-    def read(self, values: Values, tokenizer: Tokenizer, length: int) -> Example:
+    def read(self, values: Values, tokenizer: Tokenizer, max_length: int) -> Example:
         values = self._without_empty(values)
         last = max((number for number, role in enumerate(TEXTS) if role in values), default=0)
-        read = [encoded(tokenizer, length, text_of(values, role, NAMES[role])) for role in TEXTS[: last + 1]]
+        read = [encoded(tokenizer, max_length, text_of(values, role, NAMES[role])) for role in TEXTS[: last + 1]]
         texts, gold = [fields for fields, _ in read], self._gold(values)
         fields = {name: np.concatenate([one[name] for one in texts]) for name in ("tokens", "segments")}
         fields["texts"] = np.array([len(one["tokens"]) for one in texts])
@@ -187,26 +195,26 @@ class Siamese(Task):
 
     def unread(self, roles: Collection[str]) -> list[str]:
         assert self.criterion is not None
-        way = WAYS[self.criterion]
+        way = CRITERIA[self.criterion]
         return [role for role in roles if role not in (*way.roles, *way.optional)]
 
     def unmeasured(self, roles: Collection[str]) -> Mapping[str, str]:
         why = {} if self.labels else {"label": "it was not learned"}
         if self.measured == "pairs":
-            why["negative"] = "some rows have none"
+            why["negative"] = "some rows have no third text"
         return {role: reason for role, reason in why.items() if role in roles}
 
     @property
     def _wanted(self) -> RowKind | None:
-        """The kind of rows that are read: what is measured, or else what the criterion learns from."""
-        return self.measured or (None if self.criterion is None else kind_of(WAYS[self.criterion].roles))
+        """The kind of rows that are read: what is measured, else what the criterion learns from."""
+        return self.measured or (None if self.criterion is None else kind_of(CRITERIA[self.criterion].roles))
 
     def _without_empty(self, values: Values) -> Values:
-        """An empty cell is as good as none where neither the criterion nor what is measured asks for the text."""
-        kind, way = self._wanted, None if self.criterion is None else WAYS[self.criterion]
+        """Leaves out empty texts that neither the criterion nor the measurement needs."""
+        kind, way = self._wanted, None if self.criterion is None else CRITERIA[self.criterion]
         needed = TEXTS if kind is None or way is None else set(KINDS[kind]) & set(way.roles)
-        idle = [role for role in TEXTS if role not in needed and is_empty(values.get(role))]
-        return {role: value for role, value in values.items() if role not in idle}
+        unused = [role for role in TEXTS if role not in needed and is_empty(values.get(role))]
+        return {role: value for role, value in values.items() if role not in unused}
 
     def _gold(self, values: Values) -> Gold | None:
         kind = self._wanted
@@ -219,13 +227,13 @@ class Siamese(Task):
         return Gold(kind, text_of(values, "text" if kind == "texts" else "other"))
 
     def _share(self, score: float) -> float:
-        """From 0 to 1, where the scale is known."""
+        """Mapped to 0 to 1, where the scale is known."""
         if self.least is None or self.most is None:
             return score
         return (score - self.least) / (self.most - self.least)
 
     def compared(self, owned: Any, encoder: Encoder, batch: Batch) -> Batch:
-        """What the loss looks at. A text that is to be found by itself is encoded twice."""
+        """The vectors that the loss reads. SimCSE encodes each text twice."""
         lengths, digests = batch.ragged("texts"), batch.ragged("digests")
         apart = {name: Ragged(batch.tensor(name), lengths.values) for name in ("tokens", "segments")}
         if self.criterion == "simcse":
@@ -251,7 +259,7 @@ class Siamese(Task):
         return self.loss_of(owned, self.compared(owned, encoder, batch))
 
     def loss_of(self, owned: Any, compared: Batch) -> LossReport:
-        """Of vectors. Losses of all sizes are added up. Held-out rows that the criterion cannot use are ranked."""
+        """Losses of all sizes are added up. Held-out rows that the criterion cannot use are ranked."""
         whole = compared.ragged("vectors")
         widths = [whole.values.shape[-1], *(size for size in self.sizes if size < whole.values.shape[-1])]
         losses = [self._losses(owned, compared, whole.with_values(whole.values[:, :width])) for width in widths]
@@ -276,21 +284,21 @@ class Siamese(Task):
         return {"siamese": 1 if self.criterion == "cosent" else batch.ragged("texts").num_rows}
 
     def outputs(self, owned: Any, encoder: Encoder, batch: Batch) -> list[np.ndarray]:
-        """The vectors of a row's texts, normalised, one after another; behind those of a pair the logits of labels."""
+        """The normalized vectors of a row's texts, one after the other; for a pair followed by the logits of labels."""
         texts = batch.ragged("texts")
         apart = {name: Ragged(batch.tensor(name), texts.values) for name in ("tokens", "segments")}
         found = self._vectors(owned, encoder, Batch(apart)).float()
         rows = zip(texts.with_values(F.normalize(found)).rows(), texts.with_values(found).rows(), strict=True)
-        told = [
+        flat = [
             torch.cat([unit.flatten(), owned.logits(*raw.split(1)).flatten()])
             if self.labels and len(raw) == 2
             else unit.flatten()
             for unit, raw in rows
         ]
-        return [one.cpu().numpy() for one in told]
+        return [one.cpu().numpy() for one in flat]
 
     def answer(self, example: Example, outputs: Sequence[np.ndarray]) -> Answer:
-        """A single text's vector; of two texts their cosine, and the label where labels were learned; of three also the
+        """The vector of a single text; the cosine of two, and the label where labels were learned; for three also the
         cosine of the first and the third."""
         num_texts = len(example.samples[0]["texts"])  # type: ignore[arg-type]
         num_labels = len(self.labels) if num_texts == 2 else 0
@@ -307,15 +315,15 @@ class Siamese(Task):
         return answer
 
     def score(self, answers: Sequence[Answer], gold: Sequence[Any]) -> dict[str, float]:
-        """Of each kind of rows its own figures. Of shorter vectors the main one, its name with their size."""
+        """Figures for each kind of rows; for shorter vectors the main one, named with their size."""
         figures: dict[str, float] = {}
         for kind in MAIN:
             rows = [(answer, one) for answer, one in zip(answers, gold, strict=True) if one.kind == kind]
             if not rows:
                 continue
             if kind == "labelled":
-                told = [answer["label"] for answer, _ in rows]
-                figures |= one_label_scores([one.value for _, one in rows], told, self.labels)
+                predicted = [answer["label"] for answer, _ in rows]
+                figures |= one_label_scores([one.value for _, one in rows], predicted, self.labels)
                 continue
             vectors, values = [answer.vectors for answer, _ in rows], [one.value for _, one in rows]  # type: ignore[attr-defined]
             figures |= vector_figures(kind, vectors, values)
@@ -324,13 +332,13 @@ class Siamese(Task):
                 figures[f"{MAIN[kind]}_{size}"] = vector_figures(kind, cut, values)[MAIN[kind]]
         return figures
 
-    def wrongness(self, answer: Answer, gold: Gold) -> float:
-        """Where the scale of the scores is not known, no single row can be called wrong."""
+    def error_severity(self, answer: Answer, gold: Gold) -> float:
+        """Without a known scale of scores no single row is wrong."""
         match gold.kind:
             case "scored":
                 return 0.0 if self.least is None else abs(answer["cosine"] - self._share(float(gold.value)))
             case "labelled":
-                return doubt(answer, str(gold.value))
+                return label_error(answer, str(gold.value))
             case "triplets":
                 return max(0.0, answer["negative_cosine"] - answer["cosine"])
             case "pairs":
@@ -338,17 +346,43 @@ class Siamese(Task):
             case _:
                 return 0.0
 
-    def labels_told(self, answers: Sequence[Answer], gold: Sequence[Any]) -> dict[str, list[tuple[str, str]]]:
+    def label_pairs(self, answers: Sequence[Answer], gold: Sequence[Any]) -> LabelPairs:
         pairs = zip(gold, answers, strict=True)
-        told = [(str(one.value), answer["label"]) for one, answer in pairs if one.kind == "labelled"]
-        return {"label": told} if told else {}
+        found = [(str(one.value), answer["label"]) for one, answer in pairs if one.kind == "labelled"]
+        return {"label": found} if found else {}
+
+    def resample(self, answers: Sequence[Any], gold: Sequence[Gold]) -> Resampling:
+        """A text is searched among those of all rows, whichever are drawn."""
+        if not {one.kind for one in gold} <= {"pairs", "triplets"}:
+            return super().resample(answers, gold)
+        columns = row_figures([answer.vectors for answer in answers], [str(one.value) for one in gold])
+
+        def score(numbers: np.ndarray) -> dict[str, float]:
+            return {name: float(column[numbers].mean()) for name, column in columns.items()}
+
+        return Resampling(len(answers), score)
+
+    def with_pooling(self, pooling: TokenPooling, projection: Projection | None, width: int) -> Self:
+        task = self.replace(pooling=self.pooling or pooling)
+        if projection is None or task.dense is not None or projection.weight.shape[1] != width:
+            return task
+        return task.replace(dense=DenseSpec.of(projection))
+
+    def load_projection(self, owned: nn.Module, projection: Projection) -> None:
+        if self.dense == DenseSpec.of(projection):
+            assert isinstance(owned, SiameseHead)
+            owned.load_dense(projection)
+
+    def projection(self, owned: nn.Module) -> Projection | None:
+        assert isinstance(owned, SiameseHead)
+        return owned.projection
 
     def labels_of(self, gold: Gold) -> list[str]:
         return [str(gold.value)] if gold.kind == "labelled" else []
 
 
 def _fraction_of(labels: Collection[str]) -> str | None:
-    """One that is no whole number, where all are numbers."""
+    """The first that is not a whole number, where all are numbers."""
     if not all(map(is_number, labels)):
         return None
     return next((label for label in sorted_labels(labels) if not float(label).is_integer()), None)

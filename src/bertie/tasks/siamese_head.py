@@ -1,5 +1,4 @@
-"""The head of a siamese encoder: pooled vectors of texts enter, their final vectors leave, and of pairs the logits of
-labels."""
+"""The head of a siamese encoder: turns pooled vectors into final vectors, and pairs of vectors into label logits."""
 
 import torch
 from pydantic import Field
@@ -17,9 +16,13 @@ class DenseSpec(Spec):
     bias: bool = True
     activation: Activation = "identity"
 
+    @classmethod
+    def of(cls, layer: Projection) -> "DenseSpec":
+        return cls(size=len(layer.weight), bias=layer.bias is not None, activation=layer.activation)
+
 
 class SiameseHead(nn.Module):
-    """What a siamese task owns: the dense layer behind its pooling, and the layer that tells labels; either may be
+    """What a siamese task owns: a dense layer behind the pooling, and a layer that predicts labels; either may be
     missing."""
 
     def __init__(self, width: int, dense: DenseSpec | None, num_labels: int):
@@ -38,14 +41,14 @@ class SiameseHead(nn.Module):
 
     @property
     def projection(self) -> Projection | None:
-        """The dense layer as it is kept with a pooling."""
+        """The dense layer, as it is saved with a pooling."""
         if self.dense is None:
             return None
         bias = None if self.dense.bias is None else self.dense.bias.detach().clone()
         return Projection(self.dense.weight.detach().clone(), bias, self.activation)
 
     @torch.no_grad()
-    def begin_with(self, projection: Projection) -> None:
+    def load_dense(self, projection: Projection) -> None:
         assert self.dense is not None
         self.dense.weight.copy_(projection.weight)
         if projection.bias is not None:

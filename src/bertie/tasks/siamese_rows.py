@@ -1,12 +1,13 @@
-"""The rows that a siamese encoder learns from: the roles that a row has enter, its kind leaves, and what can be learned
-from rows of that kind."""
+"""The rows that a siamese encoder learns from: which kind of rows a set of columns gives, and what can be learned from
+it."""
 
 from collections.abc import Collection, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import Literal, NamedTuple
 
-from bertie.errors import InputError
+from bertie.errors import InputError, SpecError
 from bertie.tasks.classification import LABEL, OTHER, TEXT
 from bertie.tasks.label_sets import label_of
 from bertie.tasks.task import Values, is_empty
@@ -47,29 +48,29 @@ MAIN: dict[RowKind, str] = {
 
 
 @dataclass(frozen=True)
-class Way:
-    """What a criterion asks for."""
+class CriterionFacts:
+    """What a criterion needs, and its goal in words."""
 
     roles: tuple[str, ...]  # that every row must have
-    told: str
-    together: bool = False  # whether all rows of a step are compared with each other
-    optional: tuple[str, ...] = ()  # roles that teach, too, where rows have them
+    goal: str
+    contrastive: bool = False  # whether all rows of a step are compared with each other
+    optional: tuple[str, ...] = ()  # roles that are used where rows have them
 
 
-WAYS: dict[Criterion, Way] = {
-    "cosine": Way(KINDS["scored"], "the cosine of two texts is to be their score"),
-    "cosent": Way(KINDS["scored"], "cosines are to have the order of the scores", True),
-    "softmax": Way(KINDS["labelled"], "two vectors and their difference are to tell the label"),
-    "ranking": Way(
-        KINDS["pairs"], "of all texts in a step the second one of its row is to be the nearest", True, ("negative",)
+CRITERIA: dict[Criterion, CriterionFacts] = {
+    "cosine": CriterionFacts(KINDS["scored"], "the cosine of two texts should equal their score"),
+    "cosent": CriterionFacts(KINDS["scored"], "cosines should have the order of the scores", True),
+    "softmax": CriterionFacts(KINDS["labelled"], "two vectors and their difference should predict the label"),
+    "ranking": CriterionFacts(
+        KINDS["pairs"], "of all texts in a step, the second text of the row should be the nearest", True, ("negative",)
     ),
-    "triplet": Way(KINDS["triplets"], "the second text is to be nearer than the third"),
-    "simcse": Way(KINDS["texts"], "a text is to be the nearest to itself, under another dropout", True),
+    "triplet": CriterionFacts(KINDS["triplets"], "the second text should be nearer than the third"),
+    "simcse": CriterionFacts(KINDS["texts"], "a text should be nearest to itself under another dropout", True),
 }
 
 
 class Gold(NamedTuple):
-    """What a row says of its texts: a score, a label, or which text belongs to the first."""
+    """The target of a row: a score, a label, or the text that belongs to the first."""
 
     kind: RowKind
     value: float | str
@@ -83,15 +84,15 @@ def kind_of(roles: Collection[str]) -> RowKind:
 
 
 def held_out_kind(roles: Collection[str], rows: Iterable[Values]) -> RowKind:
-    """What held-out rows measure; `roles` has no label that was not learned. Third texts count where every row has one.
+    """What held-out rows measure; `roles` has no label that was not learned. Third texts count if every row has one.
 
-    Rows whose labels were not learned are pairs that belong together. Where labels differ that cannot be so, and every
-    figure would be wrong.
+    Rows whose labels were not learned count as pairs that belong together. Where labels differ this cannot be
+    right, and every figure would be wrong.
     """
     kind = kind_of(roles)
     if kind == "texts":
-        hint = "give pairs of texts, best of all with scores"
-        raise InputError("single texts say nothing of how good vectors are", hint=hint)
+        hint = "give pairs of texts, if possible with scores"
+        raise InputError("single texts cannot measure how good vectors are", hint=hint)
     if kind not in ("pairs", "triplets"):
         return kind
     labels = set[str]()
@@ -105,18 +106,26 @@ def held_out_kind(roles: Collection[str], rows: Iterable[Values]) -> RowKind:
             raise InputError(
                 f"the model did not learn labels, and the rows have {one!r} and {other!r}: pairs that do not belong "
                 "together would count as right answers",
-                hint="give only pairs that belong together, or take the labels for scores with --column score=NAME "
-                "where they are numbers, or use a model that learned labels",
+                hint="give only pairs that belong together, or read the labels as scores with `column` score=NAME "
+                "if they are numbers, or use a model that learned labels",
             )
     return kind
 
 
 def chosen(criterion: Criterion | None, roles: Collection[str]) -> Criterion:
-    """The one that is named, where the rows have what it learns from; else what is usual for such rows."""
+    """The criterion that was named, if the rows have what it learns from; else the usual one for such rows."""
     if criterion is None:
         return USUAL[kind_of(roles)]
-    if missing := [role for role in WAYS[criterion].roles if role not in roles]:
-        needed = ", ".join(WAYS[criterion].roles)
+    if missing := [role for role in CRITERIA[criterion].roles if role not in roles]:
+        needed = ", ".join(CRITERIA[criterion].roles)
         what = f"{criterion} learns from rows of {needed}; no row has a {missing[0]}"
-        raise InputError(what, hint=f"name the column with --column {missing[0]}=NAME, or choose another --loss")
+        raise InputError(what, hint=f"name the column with `column` {missing[0]}=NAME, or choose another `loss`")
     return criterion
+
+
+def check_loss(loss: str | None) -> str | None:
+    if loss is not None and loss not in CRITERIA:
+        nearest = get_close_matches(loss, CRITERIA, n=1)
+        hint = f"did you mean {nearest[0]!r}?" if nearest else f"there are {', '.join(CRITERIA)}"
+        raise SpecError(f"there is no `loss` {loss!r}", hint=hint)
+    return loss

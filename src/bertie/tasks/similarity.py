@@ -1,27 +1,65 @@
-"""How alike two texts are, as a number: regression on pairs."""
+"""Predicts how similar two texts are, as a number: regression on pairs."""
 
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 import torch.nn.functional as F
+from pydantic import Field, field_validator
 from torch import nn
 
 from bertie.batch import Batch
-from bertie.errors import InputError
+from bertie.errors import InputError, SpecError
 from bertie.nn.encoder import Encoder
+from bertie.nn.heads import SequenceHeadSpec
 from bertie.objectives.report import Figure, LossReport
 from bertie.tasks.classification import OTHER, TEXT, Labelling
+from bertie.tasks.hf_head import MANY_LABELS, NUMBER, ROWS, HFHead
+from bertie.tasks.metrics.majority import Majority
 from bertie.tasks.metrics.numbers import mean_squared_error, pearson, spearman
-from bertie.tasks.task import Answer, Example, Values
+from bertie.tasks.task import Answer, Example, Task, TaskOptions, Values
 
 SCORE = ("score", "similarity", "label", "target", "relatedness", "rating")
 
 
+class SimilarityOptions(TaskOptions):
+    siamese: bool = Field(
+        default=False, description="Learn a vector for each text, compared by cosine; rows may have single texts."
+    )
+    loss: str | None = Field(
+        default=None,
+        description="With `siamese`: cosine, cosent, softmax, ranking, triplet or simcse; chosen by the columns.",
+    )
+    sizes: tuple[int, ...] = Field(
+        default=(), description="With `siamese`: learn shorter vectors, too, of these sizes, like 256,128,64."
+    )
+
+    @field_validator("sizes", mode="before")
+    @classmethod
+    def _from_text(cls, sizes: Any) -> Any:
+        """Also "256,128,64", or such texts in a list, as a command line gives them."""
+        given = ",".join(map(str, sizes)) if isinstance(sizes, list | tuple) else str(sizes)
+        words = [word.strip() for word in given.split(",") if word.strip()]
+        if not all(word.isdecimal() for word in words):
+            raise ValueError(f"{given!r} is not a list of sizes like 256,128,64")
+        return tuple(map(int, words))
+
+    def build(self) -> Task:
+        from bertie.tasks.siamese import Siamese  # which is built on this file
+        from bertie.tasks.siamese_rows import check_loss
+
+        if self.siamese:
+            return Siamese.parse({"criterion": check_loss(self.loss), "sizes": self.sizes}, where="similarity")
+        if unused := next((name for name in ("loss", "sizes") if getattr(self, name)), None):
+            raise SpecError(f"`{unused}` needs `siamese`", hint=f"add `siamese`, or leave out `{unused}`")
+        return Similarity()
+
+
 class Similarity(Labelling):
-    """The scale is that of the training data: the model learns it mapped to 0 to 1."""
+    """Scores have the scale of the training data: the model learns them mapped to 0 to 1."""
 
     kind: Literal["similarity"] = "similarity"
+    Options: ClassVar[type[TaskOptions]] = SimilarityOptions
     roles: ClassVar[Mapping[str, Sequence[str]]] = {"text": TEXT, "other": OTHER, "score": SCORE}
     targets: ClassVar[Sequence[str]] = ("score",)
     optional: ClassVar[Sequence[str]] = ()
@@ -34,15 +72,15 @@ class Similarity(Labelling):
     def num_outputs(self) -> int:
         return 1
 
-    def told_by(self, values: Values) -> Collection[float]:
+    def labels_in(self, values: Values) -> Collection[float]:
         return [number_of(values.get("score"))]
 
-    def taught(self, found: Collection[float]) -> Self:
+    def with_labels(self, found: Collection[float]) -> Self:
         if not found:
-            raise InputError("no row has a score", hint="is the right column named?")
+            raise InputError("no row has a score", hint="is it the right column?")
         least, most = min(found), max(found)
         if least == most:
-            raise InputError(f"every row has the score {least:g}", hint="there must be two to learn a difference")
+            raise InputError(f"every row has the score {least:g}", hint="at least two are needed")
         return self.replace(least=least, most=most)
 
     def summary(self) -> str:
@@ -55,8 +93,8 @@ class Similarity(Labelling):
         return np.asarray((gold - self.least) / (self.most - self.least), np.float32)
 
     def loss(self, owned: nn.Module, encoder: Encoder, batch: Batch) -> LossReport:
-        told = self.logits(owned, encoder, batch).squeeze(-1)
-        losses = F.mse_loss(told, batch.tensor("label"), reduction="none")
+        predicted = self.logits(owned, encoder, batch).squeeze(-1)
+        losses = F.mse_loss(predicted, batch.tensor("label"), reduction="none")
         return LossReport({"similarity": Figure.over(losses)})
 
     def counts(self, batch: Batch) -> Mapping[str, int]:
@@ -66,12 +104,27 @@ class Similarity(Labelling):
         return {"score": self.least + float(outputs[0][0]) * (self.most - self.least)}
 
     def score(self, answers: Sequence[Answer], gold: Sequence[Any]) -> dict[str, float]:
-        told = [answer["score"] for answer in answers]
+        predicted = [answer["score"] for answer in answers]
         figures = {"spearman": spearman, "pearson": pearson, "mean_squared_error": mean_squared_error}
-        return {name: figure(gold, told) for name, figure in figures.items()}
+        return {name: figure(gold, predicted) for name, figure in figures.items()}
 
-    def wrongness(self, answer: Answer, gold: float) -> float:
+    def error_severity(self, answer: Answer, gold: float) -> float:
         return abs(answer["score"] - gold)
+
+    def majority(self, trained: Sequence[Any], measured: Sequence[Any]) -> Majority | None:
+        mean = sum(trained) / len(trained)
+        return self.constant_score(f"the mean, {mean:.4g}", {"score": mean}, measured)
+
+    def describe(self, answer: Answer, gold: float) -> tuple[str, str]:
+        return f"{gold:.4g}", f"{answer['score']:.4g}"
+
+    def hf_head(self) -> HFHead | None:
+        return HFHead(ROWS, ("similarity",), NUMBER)
+
+    @classmethod
+    def from_hf(cls, found: HFHead, head: SequenceHeadSpec) -> Task | None:
+        is_own = found.role == ROWS and found.problem != MANY_LABELS and len(found.labels) == 1
+        return Similarity(head=head) if is_own else None
 
 
 def number_of(cell: Any) -> float:
@@ -80,5 +133,5 @@ def number_of(cell: Any) -> float:
     except (TypeError, ValueError):
         number = np.nan
     if not np.isfinite(number):
-        raise InputError(f"the score {cell!r} is no number")
+        raise InputError(f"the score {cell!r} is not a number")
     return number

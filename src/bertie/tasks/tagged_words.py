@@ -1,4 +1,4 @@
-"""Cells of a row of tagged words enter, as people write them; words, tags and marks leave.
+"""Reads words, tags and marks from cells of a table.
 
 Axes: W words.
 """
@@ -11,13 +11,13 @@ import numpy as np
 from bertie.errors import InputError
 from bertie.tasks.label_sets import label_of
 from bertie.tasks.task import is_empty
-from bertie.text.alignment import Line, Unit, read_line
+from bertie.text.tokenizers.alignment import Line, Unit, read_line
 
 UNMARKED = {"", "0", "-", "_", "O", "False", "false"}  # cells of words that are not asked about
 
 
 def words_of(cell: Any, unit: Unit) -> tuple[list[str], Line | None]:
-    """A list is taken as it is; a text is cut into units, and its line tells where each stands."""
+    """A list is taken as it is; a text is cut into units, and its line has their places."""
     line = read_line(cell, unit) if isinstance(cell, str) else None
     words = line.words if line is not None else cell
     if is_empty(words) or (isinstance(words, list | tuple) and not words):

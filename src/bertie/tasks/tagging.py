@@ -1,7 +1,7 @@
-"""Tags of words: words enter, one tag for each leaves. Entities, parts of speech, segmentation, roles.
+"""Predicts a tag for each word: entities, parts of speech, segmentation, roles.
 
-BERT, section 5.3: the first token of a word speaks for it. Tags come from a softmax over each word, or from a CRF over
-the sentence. Where they mark spans, what leaves is always well formed in the scheme of the training data.
+BERT, section 5.3: a word is represented by its first token. Tags come from a softmax over each word, or from a CRF over
+the sentence. Where they mark spans, predicted tags are always well formed in the scheme of the training data.
 
 Axes: W words, K tags.
 """
@@ -22,15 +22,18 @@ from bertie.errors import CapabilityError, InputError
 from bertie.nn.crf import CRF, CRFSpec, Moves
 from bertie.nn.dropout import Dropout
 from bertie.nn.encoder import Encoder, EncoderSpec
-from bertie.nn.heads import Transform, TransformSpec
-from bertie.nn.initial import initialised
+from bertie.nn.heads import SequenceHeadSpec, Transform, TransformSpec
+from bertie.nn.initial import initialized
 from bertie.objectives.objective import Vocabulary
 from bertie.objectives.report import Figure, LossReport
+from bertie.tasks.hf_head import TOKENS, HFHead
 from bertie.tasks.label_sets import at_least_two, known, listed, sorted_labels
-from bertie.tasks.metrics.entities import entity_scores, token_accuracy
+from bertie.tasks.metrics.entities import entity_scores, entity_scores_by_label, token_accuracy
+from bertie.tasks.metrics.intervals import Resampling
+from bertie.tasks.metrics.labels import scores_of_counts
+from bertie.tasks.metrics.majority import Majority, most_frequent
 from bertie.tasks.tagged_words import marks_of, tags_of_cell, words_of
-from bertie.tasks.task import Answer, Example, Task, Values
-from bertie.text.alignment import Aligner, Alignment, Window
+from bertie.tasks.task import Answer, Example, LabelPairs, Scores, Task, TaskOptions, Values
 from bertie.text.tag_schemes import (
     SCHEMES,
     SchemeName,
@@ -42,12 +45,14 @@ from bertie.text.tag_schemes import (
     tags_of,
     transitions,
 )
-from bertie.text.tokenizer import Tokenizer
+from bertie.text.tokenizers.alignment import Aligner, Alignment, Window
+from bertie.text.tokenizers.tokenizer import Tokenizer
 
 OUTSIDE = "O"
-LEAST_SHARE = 1e-30  # of a tag that cannot be, so that its logarithm is a number
-ENOUGH = 20_000  # sentences that tell the scheme
-FEW = 0.01  # of all words may be longer where a word is a character
+LEAST_SHARE = 1e-30  # probability of an impossible tag, so that its logarithm is finite
+ENOUGH = 20_000  # sentences from which the scheme is guessed
+FEW = 0.01  # share of longer words where words are taken for characters
+SHOWN_WORDS = 12  # of a sentence, with wrong tags
 
 
 class Tagger(nn.Module):
@@ -60,10 +65,19 @@ class Tagger(nn.Module):
         return self.output(self.dropout(states if self.transform is None else self.transform(states)))
 
 
+class TaggingOptions(TaskOptions):
+    crf: bool = Field(default=False, description="Choose tags with a CRF over the sentence instead of word by word.")
+
+    def build(self) -> Task:
+        return Tagging(crf=CRFSpec() if self.crf else None)
+
+
 class Tagging(Task):
-    """With `marked` a row also says which word is asked about, such as the predicate of roles: the second segment."""
+    """With `marked`, a row also marks the word that its tags depend on, such as the predicate of semantic roles: it
+    gets the second segment."""
 
     kind: Literal["tag"] = "tag"
+    Options: ClassVar[type[TaskOptions]] = TaggingOptions
     roles: ClassVar[Mapping[str, Sequence[str]]] = {
         "words": ("words", "tokens", "text", "sentence"),
         "tags": ("tags", "ner_tags", "labels", "ner", "pos", "tag"),
@@ -73,7 +87,7 @@ class Tagging(Task):
     optional: ClassVar[Sequence[str]] = ("marked",)
     texts: ClassVar[Sequence[str]] = ("words",)
     main: ClassVar[str] = "f1"
-    looks_at: ClassVar[tuple[str, ...] | None] = ("tagged",)
+    read_positions: ClassVar[tuple[str, ...] | None] = ("tagged",)
     tags: tuple[str, ...] = ()
     scheme: SchemeName | None = None  # None: plain labels of words
     marked: bool = False
@@ -110,19 +124,19 @@ class Tagging(Task):
 
     def build(self, encoder: EncoderSpec, vocabulary: Vocabulary) -> Tagger:
         if self.marked and not has_two_segments(encoder):
-            what = "the model has no second segment, by which a word could be marked"
-            raise CapabilityError(what, hint="take a model with two segments, or leave out the column of marks")
+            what = "the model has no second segment with which to mark a word"
+            raise CapabilityError(what, hint="choose a model with two segments, or leave out the column of marks")
         output = nn.Linear(encoder.output_width, len(self.tags))
         crf = None if self.crf is None else self.crf.build(len(self.tags), self._moves())
         transform = None if self.transform is None else self.transform.build(encoder.output_width)
-        return initialised(Tagger(output, self.dropout, crf, transform), encoder.initial_std)
+        return initialized(Tagger(output, self.dropout, crf, transform), encoder.initial_std)
 
     def _moves(self) -> Moves | None:
         if self.scheme is None:
             return None
         return Moves(*map(torch.from_numpy, transitions(self.tags, self.scheme)))
 
-    def read(self, values: Values, tokenizer: Tokenizer, length: int) -> Example:
+    def read(self, values: Values, tokenizer: Tokenizer, max_length: int) -> Example:
         words, line = words_of(values.get("words"), self.alignment.unit)
         tags = None
         if "tags" in values:
@@ -132,7 +146,7 @@ class Tagging(Task):
             for tag in tags:
                 known(tag, self.tags, "tag")
         marks = marks_of(values.get("marked"), words) if self.marked else None
-        windows = aligner_of(self.alignment, tokenizer, length)(words)  # type: ignore[arg-type]
+        windows = aligner_of(self.alignment, tokenizer, max_length)(words)  # type: ignore[arg-type]
         samples = tuple(self._sample(window, tags, marks) for window in windows.rows)
         return Example(samples, tags, {"words": words, "line": line, "windows": windows}, windows.num_truncated)
 
@@ -152,7 +166,7 @@ class Tagging(Task):
         if tags is not None:
             own = tags[window.first : window.first + len(window.places)]
             if self.crf is not None and self.scheme is not None:
-                # Only paths of the scheme are possible: of a span that the window cuts, the rest begins anew.
+                # Only paths of the scheme are possible: the rest of a span that the window cuts starts a new span.
                 own = convert(own, self.scheme)
             fields["tags"] = np.array([self.tags.index(tag) for tag in own])
         return fields
@@ -174,7 +188,7 @@ class Tagging(Task):
             losses = Figure(-owned.crf.log_likelihood(emissions, targets).sum(), torch.tensor(len(targets)))
         return LossReport({"tag": losses}, {"word_accuracy": Figure.over(correct)})
 
-    def log_shares(self, owned: nn.Module, encoder: Encoder, batch: Batch) -> list[Tensor]:
+    def log_probs(self, owned: nn.Module, encoder: Encoder, batch: Batch) -> list[Tensor]:
         """Of each word, also where a CRF decides over whole sentences."""
         assert isinstance(owned, Tagger)
         emissions = self._emissions(owned, encoder(batch).states, batch)
@@ -196,8 +210,8 @@ class Tagging(Task):
         return [row.cpu().numpy() for row in best.rows()]
 
     def answer(self, example: Example, outputs: Sequence[np.ndarray]) -> Answer:
-        words = example.told["words"]
-        tags = example.told["windows"].join([[self.tags[number] for number in output] for output in outputs])
+        words = example.context["words"]
+        tags = example.context["windows"].join([[self.tags[number] for number in output] for output in outputs])
         if self.scheme is None:
             return {"words": words, "tags": tags}
         spans = spans_of(tags)
@@ -206,12 +220,12 @@ class Tagging(Task):
 
     def _entity(self, span: Span, example: Example) -> Answer:
         """Words by their numbers, `end_word` being the one after the last; of a text given whole also characters."""
-        told: Answer = {"type": span.label, "first_word": span.start, "end_word": span.end}
-        if (line := example.told["line"]) is not None:
+        found: Answer = {"type": span.label, "first_word": span.start, "end_word": span.end}
+        if (line := example.context["line"]) is not None:
             start, stop = line.part(span.start, span.end)
-            return {**told, "start": start, "stop": stop, "text": line.text[start:stop]}
+            return {**found, "start": start, "stop": stop, "text": line.text[start:stop]}
         between = "" if self.alignment.unit == "characters" else " "
-        return {**told, "text": between.join(example.told["words"][span.start : span.end])}
+        return {**found, "text": between.join(example.context["words"][span.start : span.end])}
 
     def score(self, answers: Sequence[Answer], gold: Sequence[Any]) -> dict[str, float]:
         """Of spans as `seqeval` counts them. Of plain labels F1 is over all words, which is their accuracy."""
@@ -221,17 +235,66 @@ class Tagging(Task):
         right = token_accuracy(gold, predicted)
         return {"f1": right, "accuracy": right}
 
-    def wrongness(self, answer: Answer, gold: Sequence[str]) -> float:
+    def error_severity(self, answer: Answer, gold: Sequence[str]) -> float:
         """How many spans, or words with plain labels, are wrong or missing."""
         if self.scheme is not None:
             return float(len(set(spans_of(gold)) ^ set(spans_of(answer["tags"]))))
         return float(sum(one != other for one, other in zip(gold, answer["tags"], strict=True)))
 
-    def labels_told(self, answers: Sequence[Answer], gold: Sequence[Any]) -> dict[str, list[tuple[str, str]]]:
+    def label_pairs(self, answers: Sequence[Answer], gold: Sequence[Any]) -> LabelPairs:
         """The kind of span that each word is part of, or its tag where spans have no kind."""
         pairs = zip(gold, (answer["tags"] for answer in answers), strict=True)
-        told = (zip(self.labels_of(one), self.labels_of(other), strict=True) for one, other in pairs)
-        return {"word": [pair for sentence in told for pair in sentence]}
+        labels = (zip(self.labels_of(one), self.labels_of(other), strict=True) for one, other in pairs)
+        return {"word": [pair for sentence in labels for pair in sentence]}
+
+    def scores_by_label(self, answers: Sequence[Answer], gold: Sequence[Any]) -> dict[str, Scores]:
+        if self.scheme is None:
+            return super().scores_by_label(answers, gold)
+        return {"entity": entity_scores_by_label(list(gold), [answer["tags"] for answer in answers])}
+
+    def describe(self, answer: Answer, gold: Sequence[str]) -> tuple[str, str]:
+        pairs = list(zip(gold, answer["tags"], strict=True))
+        expected = _differing(answer["words"], pairs)
+        return expected, _differing(answer["words"], [(other, one) for one, other in pairs])
+
+    def majority(self, trained: Sequence[Any], measured: Sequence[Any]) -> Majority | None:
+        """The accuracy of words: no spans at all would score 0."""
+        tag = OUTSIDE if OUTSIDE in self.tags else most_frequent(tag for tags in trained for tag in tags)
+        return Majority(tag, "accuracy", token_accuracy(measured, [[tag] * len(tags) for tags in measured]))
+
+    def resample(self, answers: Sequence[Answer], gold: Sequence[Any]) -> Resampling:
+        predicted = [answer["tags"] for answer in answers]
+        num_words = np.array([len(tags) for tags in gold])  # [N]
+        num_right = np.array(
+            [sum(one == other for one, other in zip(*pair, strict=True)) for pair in zip(gold, predicted, strict=True)]
+        )
+        counts = None if self.scheme is None else _span_counts(gold, predicted)
+
+        def score(numbers: np.ndarray) -> dict[str, float]:
+            accuracy = float(num_right[numbers].sum() / max(1, num_words[numbers].sum()))
+            if counts is None:
+                return {"accuracy": accuracy, "f1": accuracy}
+            sums = counts[numbers].sum(0)  # [K, 3]
+            total, by_label = scores_of_counts(*sums.sum(0)), scores_of_counts(*sums.T)["f1"]
+            found = by_label[sums.sum(1) > 0]
+            single = {name: float(total[name]) for name in ("precision", "recall", "f1")}
+            return {**single, "macro_f1": float(found.mean()) if len(found) else 0.0, "accuracy": accuracy}
+
+        return Resampling(len(answers), score)
+
+    def hf_head(self) -> HFHead | None:
+        return HFHead(TOKENS, self.tags)
+
+    @classmethod
+    def from_hf(cls, found: HFHead, head: SequenceHeadSpec) -> Task | None:
+        if found.role != TOKENS:
+            return None
+        try:
+            guess = guess_scheme([tag] for tag in found.labels)
+        except InputError:  # letters of several schemes: taken for plain labels
+            guess = None
+        scheme = None if guess is None else guess.scheme
+        return Tagging(tags=found.labels, scheme=scheme, dropout=head.dropout, transform=head.transform)
 
     def labels_of(self, gold: Sequence[str]) -> list[str]:
         if self.scheme is None or not any(read_tag(tag).label for tag in self.tags):
@@ -239,13 +302,13 @@ class Tagging(Task):
         return [read_tag(tag).label or OUTSIDE for tag in gold]
 
 
-@lru_cache(4)  # what a tokenizer puts around words is asked once, not for every row
-def aligner_of(alignment: Alignment, tokenizer: Tokenizer, length: int) -> Aligner:
-    return alignment.build(tokenizer, length)
+@lru_cache(4)  # what a tokenizer puts around words is found out once, not for every row
+def aligner_of(alignment: Alignment, tokenizer: Tokenizer, max_length: int) -> Aligner:
+    return alignment.build(tokenizer, max_length)
 
 
 def every_tag(found: Collection[str], scheme: SchemeName) -> set[str]:
-    """With all that the scheme can say of these labels: other rows may, and so may a span that a window cuts."""
+    """All tags that the scheme has for these labels: other rows may have them, and so may a span that a window cuts."""
     letters = SCHEMES[scheme].letters - {OUTSIDE}
     labels = {label for letter, label in map(read_tag, found) if letter != OUTSIDE}
     return {*found, *(f"{letter}-{label}" if label else letter for letter in letters for label in labels)}
@@ -253,3 +316,23 @@ def every_tag(found: Collection[str], scheme: SchemeName) -> set[str]:
 
 def has_two_segments(encoder: EncoderSpec) -> bool:
     return any(table.field == "segments" and table.size > 1 for table in encoder.embeddings.tables)
+
+
+def _differing(words: Sequence[str], pairs: Sequence[tuple[str, str]]) -> str:
+    """The words whose two tags differ, each with the first."""
+    differ = [f"{word}/{tag}" for word, (tag, other) in zip(words, pairs, strict=True) if tag != other]
+    more = f" and {len(differ) - SHOWN_WORDS:,} more" if len(differ) > SHOWN_WORDS else ""
+    return "  ".join(differ[:SHOWN_WORDS]) + more
+
+
+def _span_counts(gold: Sequence[Sequence[str]], predicted: Sequence[Sequence[str]]) -> np.ndarray:
+    """[N, K, 3] spans of each sentence and label that are right, that were predicted, that are gold."""
+    pairs = [(set(spans_of(one)), set(spans_of(other))) for one, other in zip(gold, predicted, strict=True)]
+    labels = sorted({span.label for pair in pairs for spans in pair for span in spans})
+    place = {label: number for number, label in enumerate(labels)}
+    counts = np.zeros((len(pairs), len(labels), 3), np.int32)
+    for row, (wanted, found) in zip(counts, pairs, strict=True):
+        for column, spans in enumerate((wanted & found, found, wanted)):
+            for span in spans:
+                row[place[span.label], column] += 1
+    return counts

@@ -1,4 +1,4 @@
-"""How good vectors are: those of rows' texts and what the rows say enter, figures leave.
+"""Measures how good vectors are, by what the rows of their texts state.
 
 Axes: N rows, W numbers of a vector.
 """

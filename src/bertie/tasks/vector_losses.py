@@ -1,5 +1,4 @@
-"""Losses of vectors: vectors of texts that belong together, or do not, enter; losses leave that are small where their
-cosines say so.
+"""Losses of vectors: small where vectors of texts that belong together are near each other and others are not.
 
 Only directions count, but for `relation`. Axes: N rows, V texts of all rows, M candidates, W numbers of a vector.
 """
@@ -34,7 +33,7 @@ def triplet_loss(anchors: Tensor, positives: Tensor, negatives: Tensor, margin: 
 
 
 def relation(left: Tensor, right: Tensor) -> Tensor:
-    """[N, 3 W] what a label is told from: u, v and |u - v|. Reimers and Gurevych, 2019, section 3."""
+    """[N, 3 W] what a label is predicted from: u, v and |u - v|. Reimers and Gurevych, 2019, section 3."""
     return torch.cat([left, right, (left - right).abs()], -1)
 
 

@@ -1,6 +1,6 @@
-"""Raw files in, documents and tokens out. Nothing here knows of tensors or models."""
+"""Turns raw files into documents, sentences, words and tokens. Nothing here knows tensors or models."""
 
-from bertie.text.tokenizer import Tokenizer, load_tokenizer
-from bertie.text.tokens import FlatIds, SpecialTokens, Tokens
+from bertie.text.tokenizers.tokenizer import Tokenizer, load_tokenizer
+from bertie.text.tokenizers.tokens import FlatIds, SpecialTokens, Tokens
 
 __all__ = ["FlatIds", "SpecialTokens", "Tokenizer", "Tokens", "load_tokenizer"]

@@ -1,8 +1,8 @@
-"""Words that are often written wrongly: a table of the user's enters, the replacements that a tokenizer does leave.
+"""Corrects words that are often written wrongly: turns a user's table into replacements that a tokenizer makes.
 
 One right word a line, and behind it the wrong ones: `花呗: 花被, 花珥, 花钗`, or all of them with tabs between. The
 replacements become the first steps of the tokenizer itself: they are saved with it, and `transformers` does them too.
-Longer wrong words go first. Where words are given one by one, as for tags, each is looked at alone. What is counted is
+Longer wrong words go first. Where words are given one by one, as for tags, each is corrected alone. What is counted is
 found by the engine of `tokenizers`: to Python's own, accents and vowel signs are no part of a word, but ² and ① are.
 """
 
@@ -18,10 +18,10 @@ import numpy as np
 from tokenizers import Regex, normalizers, pre_tokenizers
 
 from bertie.errors import InputError
-from bertie.text.ideographs import IDEOGRAPHS
-from bertie.text.lines import Lines, open_bytes, refuse
+from bertie.text.reading.lines import Lines, open_bytes, refuse
+from bertie.text.segmenters import IDEOGRAPHS
 
-MARK = "(?#confusable)"  # a comment in the pattern, which tells these steps from a tokenizer's own
+MARK = "(?#confusable)"  # a comment in the pattern, which distinguishes these steps from a tokenizer's own
 COMMENT = "#"
 _BETWEEN = re.compile(r"[:：\t]")
 _BETWEEN_WRONG = re.compile(r"[,，、;；\t]")
@@ -52,7 +52,7 @@ class Step(NamedTuple):
             others = {place for _, place in removed.pre_tokenize_str(text)}
             return [place for _, place in isolated.pre_tokenize_str(text) if place not in others]
         except UnicodeEncodeError:
-            return []  # no tokenizer reads it, which is told where it is read
+            return []  # no tokenizer reads it, which is reported where it is read
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ class ConfusableWords:
                     continue
                 for wrong, right in _pairs(line, lines):
                     if rights.setdefault(wrong, right) != right:
-                        what = f"{wrong!r} stands for {right!r} here and for {rights[wrong]!r} above"
+                        what = f"{wrong!r} is replaced by {right!r} here and by {rights[wrong]!r} above"
                         refuse(lines.name, what, lines.number, "keep one of them")
         if not rights:
             raise InputError("the table has no words", where=str(file), hint="write lines like 花呗: 花被, 花钗")
@@ -106,9 +106,9 @@ class ConfusableWords:
         for step, name in named if self.steps and others.steps else ():
             for word in (step.right, *step.wrong):
                 if (changed := both.applied(word)[0]) != step.right:
-                    told = "a right word" if word == step.right else f"a wrong one for {step.right!r}"
-                    what = f"there is a table of words already, and {word!r}, {told} {name}, would become {changed!r}"
-                    hint = "change the new table, or begin with a model that has none"
+                    role = "a right word" if word == step.right else f"a wrong one for {step.right!r}"
+                    what = f"there is a table of words already, and {word!r}, {role} {name}, would become {changed!r}"
+                    hint = "change the new table, or start with a model that has none"
                     raise InputError(what, where=where, hint=hint)
 
     def applied(self, text: str) -> tuple[str, int]:
@@ -157,7 +157,7 @@ def _pairs(line: str, lines: Lines) -> Iterator[tuple[str, str]]:
     right = right.strip()
     wrong = [word.strip() for word in _BETWEEN_WRONG.split(others[0] if others else "") if word.strip()]
     if not right or not wrong:
-        what = "the line does not say which words stand for which"
+        what = "the line does not show which words replace which"
         refuse(lines.name, what, lines.number, "write the right word, a colon and the wrong ones: 花呗: 花被, 花钗")
     for word in wrong:
         if word == right:

@@ -1,4 +1,4 @@
-"""Texts as people mistype them: a clean text and a generator enter, the text with a share of its words misspelt leaves.
+"""Misspells a share of the words of a text, as people mistype them.
 
 Words written with letters are mistyped: a neighbouring key, two letters swapped, one dropped or doubled; or the space
 before them is lost. Ideographs, each a word of its own, are exchanged for one that sounds or looks alike, by the tables
@@ -18,8 +18,8 @@ from pydantic import Field
 
 from bertie.errors import InputError
 from bertie.spec import Spec
-from bertie.text.ideographs import IDEOGRAPHS
-from bertie.text.lines import Lines, open_bytes, refuse
+from bertie.text.reading.lines import Lines, open_bytes, refuse
+from bertie.text.segmenters import IDEOGRAPHS
 
 NoiseKind = Literal["keyboard", "swap", "drop", "double", "space", "sound", "look"]
 KINDS: tuple[NoiseKind, ...] = get_args(NoiseKind)
@@ -142,7 +142,7 @@ def read_groups(file: Path) -> tuple[str, ...]:
             if not group or group.startswith(COMMENT):
                 continue
             if wrong := next((sign for sign in group if not _IS_IDEOGRAPH.match(sign)), None):
-                refuse(lines.name, f"{wrong!r} is no ideograph", lines.number, "write one group a line, like 未末")
+                refuse(lines.name, f"{wrong!r} is not an ideograph", lines.number, "write one group a line, like 未末")
             if len(set(group)) < 2:
                 refuse(lines.name, "a group has two different ideographs or more", lines.number)
             groups.append(group)

@@ -1,4 +1,4 @@
-"""Text for one line of a terminal: any text enters, at most so many columns leave. An ideograph takes two columns."""
+"""Shortens text to one line of a terminal, in columns: an ideograph takes two."""
 
 from collections.abc import Sequence
 

@@ -1,6 +1,6 @@
-"""Text without spaces between words in, consecutive words out: by `rjieba`, or by the spaces of pre-segmented input.
+"""Splits text without spaces into words: by `rjieba`, or by the spaces of pre-segmented input.
 
-A user dictionary has one word a line, with an optional frequency after white space; "#" begins a comment line.
+A user dictionary has one word a line, with an optional frequency after white space; "#" starts a comment line.
 """
 
 import hashlib
@@ -12,7 +12,14 @@ from pathlib import Path
 from typing import Any, Literal, Protocol
 
 from bertie.errors import InputError, SpecError
-from bertie.text.lines import Lines, open_bytes
+from bertie.text.reading.lines import Lines, open_bytes
+
+# What WordPiece isolates, without the ranges in which its implementations differ (U+2B820 to U+2B91F).
+IDEOGRAPH_RANGES = (
+    *((0x3400, 0x4DBF), (0x4E00, 0x9FFF), (0xF900, 0xFAFF), (0x20000, 0x2A6DF)),
+    *((0x2A700, 0x2B81F), (0x2B920, 0x2CEAF), (0x2F800, 0x2FA1F)),
+)
+IDEOGRAPHS = "".join(f"{chr(first)}-{chr(last)}" for first, last in IDEOGRAPH_RANGES)
 
 SegmenterName = Literal["jieba", "spaces", "none"]
 Entries = tuple[tuple[str, int | None], ...]
@@ -46,7 +53,7 @@ def load_segmenter(
     if dictionary:
         raise SpecError(f"the segmenter {name!r} uses no dictionary", where=str(dictionary), hint='choose "jieba"')
     if name not in ("spaces", "none"):
-        raise SpecError(f"there is no segmenter {name!r}", hint='known are "jieba", "spaces" and "none"')
+        raise SpecError(f"there is no segmenter {name!r}", hint='known: "jieba", "spaces" and "none"')
     return SpaceSegmenter() if name == "spaces" else None
 
 

@@ -1,4 +1,4 @@
-"""A paragraph in, its sentences out, by `sentencex`. Nothing is lost: the sentences put together are the paragraph."""
+"""Splits a paragraph into sentences, by `sentencex`. Nothing is lost: the sentences put together are the paragraph."""
 
 import importlib.metadata
 import re

@@ -1,9 +1,9 @@
-"""Tags of words in, spans out, and back: IOB1, IOB2, and IOBES under its several spellings.
+"""Turns tags of words into spans, and back: IOB1, IOB2, and IOBES under its several spellings.
 
 A tag is a letter alone ("O", or "B" where all spans are of one kind) or a letter and a label ("B-PER"). Every scheme is
-read by one rule, that of `conlleval`: a word joins the span before it where its letter says inside or end, its label is
-the same and that span has not ended; any other letter but O begins a new one. So a tag that breaks its scheme, such as
-an inside without a beginning, still gives a span; `count_broken` tells how many do.
+read by one rule, that of `conlleval`: a word joins the span before it where its letter is inside or end, its label is
+the same and that span has not ended; any other letter but O starts a new one. So a tag that breaks its scheme, such as
+an inside without a beginning, still gives a span; `count_broken` counts them.
 
 Axes: n words of one sentence, K tags.
 """
@@ -139,7 +139,7 @@ def _said(span: Span) -> str:
 
 
 def convert(tags: Sequence[str], scheme: SchemeName) -> list[str]:
-    """The same spans in another scheme; broken tags are mended on the way."""
+    """The same spans in another scheme; broken tags are repaired on the way."""
     return tags_of(spans_of(tags), len(tags), scheme)
 
 
@@ -194,7 +194,7 @@ class Guess(NamedTuple):
 def guess_scheme(sentences: Iterable[Sequence[str]]) -> Guess | None:
     """The scheme that the tags are written in. None where they are plain labels, such as parts of speech.
 
-    IOBES and BIOES are the same letters: the first is said. Without any span it is IOB2, and not sure at all.
+    IOBES and BIOES are the same letters: the first name is used. Without any span it is IOB2, and not sure at all.
     """
     kept = [list(tags) for tags in sentences]
     every = {tag for tags in kept for tag in tags}

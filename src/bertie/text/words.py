@@ -1,10 +1,10 @@
-"""A sentence in, consecutive chunks of it out: words that a segmenter found, and runs of other text.
+"""Splits a sentence into consecutive chunks: words that a segmenter found, and runs of other text.
 
 Only words written with ideographs come from the segmenter. Everything else (Latin, kana, hangul, numbers, single
-ideographs) stays in runs whose words follow from the tokenizer's pieces. A boundary stands only next to an ideograph,
+ideographs) stays in runs whose words follow from the tokenizer's pieces. A boundary is only next to an ideograph,
 or at white space or plain punctuation next to such a word, and never before a combining mark. A tokenizer that isolates
 ideographs therefore gives the same tokens for the chunks, one after another, as for the whole sentence;
-`keeps_chunks` tells whether it does, and `word_tokens` finds the words of those that do not.
+`keeps_chunks` checks whether it does, and `word_tokens` finds the words of those that do not.
 """
 
 import re
@@ -16,9 +16,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bertie.text.ideographs import IDEOGRAPHS
-from bertie.text.segmenters import Segmenter
-from bertie.text.tokenizer import Tokenizer
+from bertie.text.segmenters import IDEOGRAPHS, Segmenter
+from bertie.text.tokenizers.tokenizer import Tokenizer
 
 _IDEOGRAPH = re.compile(f"[{IDEOGRAPHS}]")
 _LATIN = re.compile("[A-Za-z0-9]")

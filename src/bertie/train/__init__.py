@@ -1,1 +1,1 @@
-"""Training: a model and batches enter, a trained model leaves; optimiser, schedule, loop, checkpoints, run folder."""
+"""Trains models: optimizer, schedule, loop, checkpoints, run folder."""

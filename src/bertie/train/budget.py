@@ -1,6 +1,6 @@
-"""Budgets: what a run has done enters, the share of it that this is leaves. Schedule and data follow that share.
+"""Budgets: turn what a run has done into the share of the run that is done. Schedule and data follow that share.
 
-Steps and tokens are counted, so such a run goes on exactly where it was stopped. The clock runs differently each time.
+Steps and tokens are counted, so such a run continues exactly where it was stopped. The clock differs each time.
 """
 
 from typing import Annotated, ClassVar, Literal, NamedTuple
@@ -11,7 +11,7 @@ from bertie.spec import Spec
 
 
 class Done(NamedTuple):
-    """Over all sittings, without what a kill undid."""
+    """Over all sessions of a run, without what a kill undid."""
 
     steps: int = 0
     tokens: int = 0

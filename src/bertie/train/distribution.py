@@ -1,33 +1,36 @@
-"""Ranks: processes that train one model together. Numbers and gradients of one enter, those of all leave.
+"""Ranks: processes that train one model together. Combines the numbers and gradients of all ranks.
 
-Each takes its share of a step's rows, divides its losses by the counts of all, and adds its gradients to the others'.
-So the step is exactly the one that a single process would take. Started by `torchrun`, which tells each who it is.
+Each rank takes its share of a step's rows, divides its losses by the counts of all, and adds its gradients to the
+others'. So the step is exactly the one that a single process would take. `torchrun` starts them.
 """
 
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Literal, TypeVar
 
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
+from bertie.nn.memory import Memory
 from bertie.objectives.report import Figure, LossReport
 
-BUCKET = 1 << 23  # numbers that travel together
+BUCKET = 1 << 23  # numbers that are sent together
+Number = TypeVar("Number", int, float)
 
 
 @dataclass(frozen=True)
 class Ranks:
-    """This process among `size`. Alone, everything is what it was."""
+    """This process among `size`. A single process keeps its own numbers."""
 
     rank: int = 0
     size: int = 1
 
     @property
     def leads(self) -> bool:
-        """Whether this is the one that writes and speaks."""
+        """Whether this is the one that writes and reports."""
         return self.rank == 0
 
     def sum_counts(self, counts: Mapping[str, Tensor]) -> dict[str, Tensor]:
@@ -39,9 +42,7 @@ class Ranks:
         return dict(zip(names, total, strict=True))
 
     def sum_gradients(self, model: nn.Module) -> None:
-        """Adds up what all ranks found, in place. A parameter that only others met counts as 0 here."""
-        if self.size == 1:
-            return
+        """Adds up the gradients of all ranks, in place. A parameter that only other ranks used counts as 0 here."""
         learning = [parameter for parameter in model.parameters() if parameter.requires_grad]
         met = torch.tensor([parameter.grad is not None for parameter in learning], dtype=torch.int32)
         dist.all_reduce(met, dist.ReduceOp.MAX)
@@ -59,8 +60,6 @@ class Ranks:
 
     def sum_report(self, report: LossReport) -> LossReport:
         """The figures of all ranks together."""
-        if self.size == 1:
-            return report
         figures = [*report.losses.values(), *report.metrics.values()]
         total = torch.stack([torch.stack([figure.sum.double(), figure.count.double()]) for figure in figures])
         dist.all_reduce(total)
@@ -80,35 +79,32 @@ class Ranks:
         dist.all_gather(found, equal)
         return [part[:size] for part, size in zip(found, sizes, strict=True)]
 
-    def total(self, number: int) -> int:
+    def combine(self, number: Number, how: Literal["sum", "max", "first"]) -> Number:
+        """One number for all ranks. The first rank's is for what depends on the clock, as clocks differ."""
         if self.size == 1:
             return number
-        counted = torch.tensor(number)
-        dist.all_reduce(counted)
-        return int(counted)
-
-    def largest(self, number: int) -> int:
-        if self.size == 1:
-            return number
-        found = torch.tensor(number)
-        dist.all_reduce(found, dist.ReduceOp.MAX)
-        return int(found)
-
-    def agree(self, number: float) -> float:
-        """What the first rank says: clocks differ."""
-        if self.size == 1:
-            return number
-        told = torch.tensor(number, dtype=torch.float64)
-        dist.broadcast(told, 0)
-        return float(told)
+        found = torch.tensor(number, dtype=torch.float64 if isinstance(number, float) else torch.int64)
+        if how == "first":
+            dist.broadcast(found, 0)
+        else:
+            dist.all_reduce(found, dist.ReduceOp.SUM if how == "sum" else dist.ReduceOp.MAX)
+        return type(number)(found.item())
 
     def wait(self) -> None:
-        """Until all are here."""
-        if self.size > 1:
-            dist.barrier()
+        """Until all ranks are here."""
+        dist.barrier()
 
 
 ALONE = Ranks()
+
+
+def gather_memory(own: Memory, ranks: Ranks) -> Memory:
+    """The memory of a step's rows, in the order of the rows: of n ranks each has every n-th."""
+    found = {name: ranks.gather(tensor.flatten(end_dim=0)) for name, tensor in own.tensors().items()}
+    parts = [Memory.restored({name: found[name][rank] for name in found}) for rank in range(ranks.size)]
+    starts = [sum(part.num_rows for part in parts[:rank]) for rank in range(ranks.size)]
+    joined = Memory.join(parts)
+    return joined.rows(starts[row % ranks.size] + row // ranks.size for row in range(joined.num_rows))
 
 
 @contextmanager

@@ -1,19 +1,18 @@
-"""A course through numbered samples and a recipe's objectives enter, the micro-batches of any place in it leave,
-corrupted and collated."""
+"""Turns numbered samples into the micro-batches of any step: corrupted by a recipe's objectives and collated."""
 
 from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from bertie.batch import Batch, Sample, collate
+from bertie.batch import Batch, Sample, collate, num_sample_tokens
 from bertie.data.batching import Batches, batches_by_length
-from bertie.data.course import Course, Place
-from bertie.data.samples.source import Samples, generator
+from bertie.data.samples.sources import Samples, generator
+from bertie.data.schedule import Cursor, DataSchedule
 from bertie.data.shapes import SampleShape
 from bertie.errors import SpecError
 from bertie.models.recipe import Recipe
 from bertie.objectives.objective import Objective, Vocabulary
-from bertie.text.tokenizer import Tokenizer
+from bertie.text.tokenizers.tokenizer import Tokenizer
 
 
 def sample_shape(recipe: Recipe, length: int) -> SampleShape:
@@ -23,19 +22,17 @@ def sample_shape(recipe: Recipe, length: int) -> SampleShape:
     if not shapes:
         raise SpecError("the model has no objective to be trained by", hint="choose a recipe that has one")
     if len(shapes) > 1:
-        kinds = ", ".join(objective.kind for objective in recipe.objectives)
+        kinds = ", ".join(objective.name for objective in recipe.objectives)
         raise SpecError(f"the objectives {kinds} eat {len(shapes)} shapes of sample, one was expected")
-    tables = recipe.encoder.embeddings
-    if "positions" in tables.fields:
-        limit = tables.table("positions").size - tables.table("positions").offset
-        if length > limit:
-            raise SpecError(f"rows of {length:,} tokens are longer than the model takes", hint=f"at most {limit:,}")
+    limit = recipe.encoder.embeddings.max_length
+    if limit is not None and length > limit:
+        raise SpecError(f"rows of {length:,} tokens are longer than the model takes", hint=f"at most {limit:,}")
     shape: SampleShape = next(iter(shapes.values())).replace(length=length)
     return shape
 
 
 def vocabulary_of(tokenizer: Tokenizer) -> Vocabulary:
-    """Of the tokens there are: a model may have more rows, and they are never put in place of a token."""
+    """Of the tokenizer's own tokens: a model may have more rows, which never replace a token."""
     return Vocabulary(tokenizer.size, tokenizer.special.mask, frozenset(tokenizer.special.ids()))
 
 
@@ -48,16 +45,16 @@ class Corruption:
     def __call__(self, sample: Sample, rng: np.random.Generator) -> Sample:
         for objective in self.objectives:
             sample = objective.corrupt(sample, self.vocabulary, rng)
-        # Words have done their service.
+        # Words are needed no longer.
         return {name: value for name, value in sample.items() if name != "words"}
 
 
 class Instances:
-    """`instances(place)`: the micro-batches of the step that begins at a place, a pure function of it."""
+    """`instances(place)`: the micro-batches of the step that starts at a place, a pure function of it."""
 
     def __init__(
         self,
-        course: Course,
+        data_schedule: DataSchedule,
         corruption: Corruption | None,
         micro_tokens: int,
         seed: int,
@@ -66,21 +63,28 @@ class Instances:
         rank: int = 0,
         num_ranks: int = 1,
     ):
-        """Without a corruption the samples are masked already. `num_masks` lets every sample return with the masks, and
-        the partner, that it had so many epochs ago. Each of `num_ranks` processes takes its share of a step's rows."""
-        self.course, self.micro_tokens, self.num_masks = course, micro_tokens, num_masks
+        """Without a corruption the samples are masked already. With `num_masks` every sample returns with the masks and
+        the partner that it had so many epochs ago. Each of `num_ranks` processes takes its share of a step's rows."""
+        self.data_schedule, self.micro_tokens, self.num_masks = data_schedule, micro_tokens, num_masks
         self.rank, self.num_ranks = rank, num_ranks
-        self._phases = [Batches(plan.samples, plan, seed, corruption) for plan in course.plans]
+        self._phases = [Batches(plan.samples, plan, seed, corruption) for plan in data_schedule.plans]
+        self.rows_continue = not any(plan.samples.shuffled for plan in data_schedule.plans)
+        if self.rows_continue and num_masks:
+            raise SpecError("rows that continue cannot return with old masks", hint="leave out `static_masks`")
 
-    def __call__(self, place: Place) -> list[Batch]:
+    def __call__(self, place: Cursor) -> list[Batch]:
         phase = self._phases[place.phase]
-        keys = self.course.rows(place)[self.rank :: self.num_ranks]
+        keys = self.data_schedule.rows(place)[self.rank :: self.num_ranks]
         rows = [phase.row(epoch % self.num_masks if self.num_masks else epoch, index) for epoch, index in keys]
-        return split_rows(rows, self.micro_tokens)
+        if not self.rows_continue:
+            return split_rows(rows, self.micro_tokens)
+        # They are of one length, and stay in order: row b continues row b.
+        count = max(1, self.micro_tokens // num_sample_tokens(rows[0]))
+        return [collate(rows[first : first + count]) for first in range(0, len(rows), count)]
 
 
 def fixed_instances(samples: Samples, corruption: Corruption | None, num_rows: int, micro_tokens: int) -> list[Batch]:
-    """Rows spread evenly over all samples, the same for every run: what is measured on."""
+    """Rows spread evenly over all samples, the same for every run: for evaluation."""
     numbers = np.unique(np.linspace(0, samples.num_samples - 1, num_rows).astype(np.int64)).tolist()
     rows = [samples.sample(0, 0, number) for number in numbers]
     if corruption is not None:
@@ -89,12 +93,12 @@ def fixed_instances(samples: Samples, corruption: Corruption | None, num_rows: i
 
 
 def split_rows(rows: Sequence[Sample], micro_tokens: int) -> list[Batch]:
-    """Rows of similar length together, as kernels like it."""
+    """Puts rows of similar length together, which is fast."""
     return list(batches_of(rows, micro_tokens))
 
 
 def batches_of(rows: Sequence[Sample], max_tokens: int) -> Iterator[Batch]:
-    """The same, each made when it is asked for."""
-    lengths = np.array([len(row["tokens"]) for row in rows])  # type: ignore[arg-type]
+    """The same, one batch at a time."""
+    lengths = np.array([num_sample_tokens(row) for row in rows])
     for part in batches_by_length(lengths, max_tokens):
         yield collate([rows[row] for row in part])

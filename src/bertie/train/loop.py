@@ -1,12 +1,12 @@
-"""One step: a model and the batches of a step enter, the model learns from them, and what the step cost leaves.
+"""Takes one training step: the gradients of its micro-batches, then the optimizer.
 
-A step is one or more micro-batches. Every loss is divided by its count in the whole step, so that micro-batches are
-exactly one batch, and so are those of many ranks. Randomness inside a step comes from (seed, step, rank) alone: a step
-does not know what came before it but through the weights and the optimiser.
+Every loss is divided by its count in the whole step, so that several micro-batches give exactly the gradients of one
+batch, and so do those of several ranks. The random numbers of a step depend on (seed, step, rank) alone: nothing links
+it to earlier steps except the weights, the optimizer's state and, where rows continue, the memory.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -14,80 +14,91 @@ from typing import Literal
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from bertie.batch import Batch
 from bertie.errors import SpecError, UserError
 from bertie.memory import release_memory
 from bertie.models.model import Model
+from bertie.nn.memory import Memory
 from bertie.objectives.report import LossReport
-from bertie.train.adversarial import AnyAdversary, PlainStep, Replay
 from bertie.train.distribution import ALONE, Ranks
-from bertie.train.optimiser import AdamWSpec, clip_gradients, set_rate
-from bertie.train.rows_together import comparing, learn_together
+from bertie.train.learning.adversarial import AnyAdversary, adversarial_step
+from bertie.train.learning.grad_cache import cached_contrastive_step, contrastive_objective
+from bertie.train.learning.gradients import add_gradients
+from bertie.train.learning.optimizer import Optimizer
 
 Micros = Sequence[Batch]
 Precision = Literal["float32", "bfloat16"]  # of matrix products; weights, sums and losses are float32
 DTYPES: dict[Precision, torch.dtype] = {"float32": torch.float32, "bfloat16": torch.bfloat16}
+CLIP = 1.0  # the largest norm of all gradients together
 
-
-# Steps of ever other sizes leave gaps in the heap that no tensor fills: without this the memory of a run creeps up.
+# Steps of different sizes leave gaps in the heap that no tensor fills: without this the memory of a run creeps up.
 RELEASE_EVERY = 10
-FEWER_ROWS = "choose a smaller --batch, or leave out --adversarial"
 
 
 class NotFiniteError(UserError):
-    """A loss or a gradient is no longer a number."""
+    """A loss or a gradient is not a finite number."""
 
     def __init__(self, step: int, figure: str, kept: Path | None = None):
-        """`kept` is where the last state that was good lies."""
+        """`kept` is the folder of the last good model."""
         self.step, self.figure = step, figure  # the step from 0
-        hint = "begin anew" if kept is None else f"go on from {kept} in a new run"
-        super().__init__(f"{figure} is not finite at step {step + 1:,}", hint=f"{hint}, with a lower --lr")
+        hint = "start over" if kept is None else f"continue from {kept} in a new run"
+        super().__init__(f"{figure} is not finite at step {step + 1:,}", hint=f"{hint}, with a lower `lr`")
 
 
 @dataclass(frozen=True)
 class StepResult:
-    step: int  # from 0; it is done
+    step: int  # that was taken, from 0
     report: LossReport  # of the whole step
     num_tokens: int
     rate: float  # the learning rate
     norm: float  # of all gradients, before clipping
+    memory: Memory | None = None  # of this rank's rows, where it is to be kept
 
 
 def take_step(
     model: Model,
     micros: Micros,
-    optimiser: torch.optim.Optimizer,
-    adamw: AdamWSpec,
+    optimizer: Optimizer,
     factor: float,
     *,
     step: int,
     seed: int = 0,
+    clip: float = CLIP,
     precision: Precision = "float32",
     ranks: Ranks = ALONE,
     adversary: AnyAdversary | None = None,
+    memory: Memory | None = None,
+    keep_memory: bool = False,
 ) -> StepResult:
-    """One step at a share of the learning rate. Where something is not finite, it is not taken."""
+    """Takes one step at a share of the learning rate; none where something is not finite.
+
+    `memory` is of the rows that those of this step continue; with `keep_memory` the result has that of these rows.
+    """
     model.train()
-    rate = adamw.rate * factor
-    set_rate(optimiser, rate)
+    rate = optimizer.set_rate(factor)
     torch.manual_seed(step_seed(seed, step, ranks.rank))
-    optimiser.zero_grad()
-    report = ranks.sum_report(accumulate(model, micros, precision, ranks, adversary))
-    refuse_not_finite(step, report)
-    norm = float(clip_gradients(model, adamw.clip))
+    optimizer.zero_grad()
+    kept: list[Memory] | None = [] if keep_memory else None
+    report = accumulate(model, micros, precision, ranks, adversary, memory, kept)
+    if ranks.size > 1:
+        report = ranks.sum_report(report)
+    for name, figure in report.losses.items():
+        if not math.isfinite(float(figure.sum)):
+            raise NotFiniteError(step, f"the loss {name}")
+    norm = float(torch.nn.utils.clip_grad_norm_(model.parameters(), clip))
     if not math.isfinite(norm):
         raise NotFiniteError(step, "the gradient")
-    optimiser.step()
+    optimizer.step()
     model.after_step()
     if step % RELEASE_EVERY == 0:
         release_memory()
-    return StepResult(step, report, ranks.total(count_tokens(micros)), rate, norm)
+    num_tokens = ranks.combine(count_tokens(micros), "sum")
+    return StepResult(step, report, num_tokens, rate, norm, Memory.join(kept) if kept else None)
 
 
 def count_tokens(micros: Micros) -> int:
-    return sum(len(micro.tensor("tokens")) for micro in micros)
+    return sum(micro.num_tokens for micro in micros)
 
 
 def accumulate(
@@ -96,70 +107,39 @@ def accumulate(
     precision: Precision = "float32",
     ranks: Ranks = ALONE,
     adversary: AnyAdversary | None = None,
+    memory: Memory | None = None,
+    kept: list[Memory] | None = None,
 ) -> LossReport:
-    """Adds the gradients of a whole step, those of all ranks, and returns the report of this rank."""
-    replays: list[Replay] = []
-    precise = partial(torch.autocast, "cpu", DTYPES[precision], enabled=precision != "float32")
-    if (objective := comparing(model, micros, ranks)) is not None:
-        if adversary is not None:
-            raise SpecError("over several passes an adversary cannot move rows that are compared", hint=FEWER_ROWS)
-        report = learn_together(model, objective, micros, precise, ranks)
-        ranks.sum_gradients(model)
+    """Adds up the gradients of a whole step, over all ranks, and returns the report of this rank. The rows continue
+    those of `memory`; the memory of each micro-batch is put into `kept`, where that is given."""
+    autocast = partial(torch.autocast, "cpu", DTYPES[precision], enabled=precision != "float32")
+
+    def forward(micro: Batch) -> LossReport:
+        with autocast():
+            if kept is None:
+                return model.loss(micro)
+            first = sum(done.num_rows for done in kept)
+            own = None if memory is None else memory.rows(range(first, first + micro.ragged("tokens").num_rows))
+            report, after = model.loss_and_memory(micro, own)
+        if after is not None:
+            kept.append(after)
         return report
 
-    def loss_of(micro: Batch) -> LossReport:
-        with precise():
-            return model.loss(micro)
-
-    def plain_pass(micro: Batch) -> LossReport:
-        if adversary is None:
-            return loss_of(micro)
-        replays.append(Replay(model.encoder.embeddings, micro))
-        return replays[-1].run(loss_of)
-
-    counts = known_counts(model, micros)
-    # Who cannot tell the counts beforehand pays with memory: all graphs then live until the last count is known.
-    ahead = [plain_pass(micro) for micro in micros] if counts is None else []
-    if counts is None:
-        counts = {name: figure.count for name, figure in total(ahead).losses.items()}
-    counts = ranks.sum_counts(counts)
-    reports = []
-    for number, micro in enumerate(micros):
-        report = ahead[number] if ahead else plain_pass(micro)
-        loss = report.loss(counts)
-        auxiliary = model.auxiliary_loss() if number == len(micros) - 1 else None  # once a step
-        (loss if auxiliary is None else loss + auxiliary / ranks.size).backward()
-        reports.append(report.detached())
-    if adversary is not None:
-        reports += adversary.learn(PlainStep(model, replays, loss_of, counts, ranks))
-    ranks.sum_gradients(model)
-    return total(reports)
-
-
-def known_counts(model: Model, micros: Micros) -> Mapping[str, Tensor] | None:
-    """The counts of a step's losses, where every objective has `counts(batch)`. None where one does not, and for a
-    single micro-batch, whose own counts are all."""
-    if len(micros) < 2 or not all(getattr(objective, "counts", None) for objective in model.recipe.objectives):
-        return None
-    counts: dict[str, int] = {}
-    for micro in micros:
-        for objective in model.objectives_of(micro):
-            for name, count in objective.counts(micro).items():  # type: ignore[attr-defined]
-                counts[name] = counts.get(name, 0) + count
-    return {name: torch.tensor(count) for name, count in counts.items()}
-
-
-def total(reports: Sequence[LossReport]) -> LossReport:
-    whole = LossReport()
-    for report in reports:
-        whole = whole + report
-    return whole
-
-
-def refuse_not_finite(step: int, report: LossReport) -> None:
-    for name, figure in report.losses.items():
-        if not math.isfinite(float(figure.sum)):
-            raise NotFiniteError(step, f"the loss {name}")
+    objective = contrastive_objective(model, micros, ranks)
+    if kept is not None and (objective is not None or adversary is not None):
+        raise SpecError("contrastive and adversarial training cannot continue rows from step to step")
+    if objective is not None and adversary is not None:
+        hint = "choose a smaller `batch`, or leave out `adversarial`"
+        raise SpecError("adversarial training cannot compare rows across several micro-batches", hint=hint)
+    if objective is not None:
+        report = cached_contrastive_step(model, objective, micros, autocast, ranks)
+    elif adversary is not None:
+        report = adversarial_step(model, micros, forward, ranks, adversary)
+    else:
+        report, _ = add_gradients(model, micros, forward, ranks)
+    if ranks.size > 1:
+        ranks.sum_gradients(model)
+    return report
 
 
 def step_seed(seed: int, step: int, rank: int = 0) -> int:

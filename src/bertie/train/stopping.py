@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM: signals enter, a wish to stop leaves, to be granted between two steps."""
+"""Turns Ctrl-C and SIGTERM into a request to stop, which a run follows between two steps."""
 
 import signal
 import threading
@@ -9,7 +9,7 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 class Stopped(Exception):  # noqa: N818 - nothing went wrong
-    """A run was asked to stop and did, after it had saved."""
+    """A run was stopped by a signal, after it had saved its state."""
 
     def __init__(self, signal_number: int, step: int):
         self.signal_number, self.step = signal_number, step
@@ -17,19 +17,19 @@ class Stopped(Exception):  # noqa: N818 - nothing went wrong
 
     @property
     def exit_code(self) -> int:
-        """What a shell gives a process that a signal ended."""
+        """As a shell reports a process that a signal ended."""
         return 128 + self.signal_number
 
 
 class StopSignals:
-    """While it is open, the first signal is only noted; a second one acts as it would have without this."""
+    """While it is open, the first signal is only noted; a second one has its usual effect."""
 
     def __init__(self) -> None:
         self.received: int | None = None
         self._before: dict[int, Any] = {}
 
     def __enter__(self) -> Self:
-        # Python tells signals to the main thread alone.
+        # Python delivers signals to the main thread only.
         if threading.current_thread() is threading.main_thread():
             self._before = {number: signal.signal(number, self._note) for number in SIGNALS}
         return self

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bertie.text.tokenizer import Tokenizer, load_tokenizer
+from bertie.text.tokenizers.tokenizer import Tokenizer, load_tokenizer
 
 SPECIALS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 SYLLABLES = [first + vowel for first in "bdfgklmnprstvz" for vowel in "aeiou"]

@@ -31,14 +31,14 @@ def test_notes_are_there_again_and_a_line_cut_by_a_kill_is_not(tmp_path: Path) -
 
 def test_other_settings_are_refused_with_what_differs(tmp_path: Path) -> None:
     with Journal(tmp_path) as journal:
-        journal.start({"--language": "en", "tokenizer": "x"}, {}, never)
-    with Journal(tmp_path) as journal, pytest.raises(UserError, match='--language was "en" and is now "zh"') as refusal:
-        journal.start({"--language": "zh", "tokenizer": "x"}, {}, never)
-    assert "tokenizer" not in refusal.value.what and "--restart" in str(refusal.value)
+        journal.start({"`language`": "en", "tokenizer": "x"}, {}, never)
+    with Journal(tmp_path) as journal, pytest.raises(UserError, match='`language` was "en" and is now "zh"') as refusal:
+        journal.start({"`language`": "zh", "tokenizer": "x"}, {}, never)
+    assert "tokenizer" not in refusal.value.what and "`restart`" in str(refusal.value)
 
 
 def test_a_second_build_is_kept_out(tmp_path: Path) -> None:
-    with Journal(tmp_path), pytest.raises(UserError, match="another build"), Journal(tmp_path):
+    with Journal(tmp_path), pytest.raises(UserError, match="another process is using"), Journal(tmp_path):
         pass
     with Journal(tmp_path):
         pass
@@ -85,7 +85,7 @@ def test_another_input_is_refused_until_it_was_found_wrong(tmp_path: Path) -> No
 def test_many_differences_are_told_as_a_number(tmp_path: Path) -> None:
     with Journal(tmp_path) as journal:
         journal.start({}, {f"the file {number}": "1" for number in range(9)}, never)
-    with Journal(tmp_path) as journal, pytest.raises(UserError, match=r"the file 4 was .*; and 4 more; give what"):
+    with Journal(tmp_path) as journal, pytest.raises(UserError, match=r"the file 4 was .*; and 4 more; use"):
         journal.start({}, {}, never)
 
 

@@ -7,7 +7,7 @@ import pytest
 from bertie.data.build import build_corpus
 from bertie.data.build.merging import choose_kept
 from bertie.data.manifest import Manifest
-from bertie.text.tokenizer import Tokenizer
+from bertie.text.tokenizers.tokenizer import Tokenizer
 
 
 class Killed(BaseException):

@@ -6,7 +6,7 @@ import pytest
 from bertie.data.build import parts
 from bertie.data.build.journal import Journal
 from bertie.data.build.parts import cut, works
-from bertie.text.documents import Document, DocumentOptions, slices
+from bertie.text.reading.documents import Document, DocumentOptions, slices
 
 
 def test_documents_are_cut_by_their_bytes() -> None:

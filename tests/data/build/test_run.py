@@ -1,3 +1,4 @@
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -6,8 +7,9 @@ import pytest
 from bertie.data.build import BuildOptions, add_to_corpus, build_corpus, spilling
 from bertie.data.corpus import Corpus
 from bertie.errors import FolderError, UserError
-from bertie.text.documents import DocumentOptions
-from bertie.text.tokenizer import Tokenizer, load_tokenizer
+from bertie.reporting.events import Event
+from bertie.text.reading.documents import DocumentOptions, Texts
+from bertie.text.tokenizers.tokenizer import Tokenizer, load_tokenizer
 
 SMALL_SLICES = DocumentOptions(slice_bytes=4000)
 NO_SEARCH = BuildOptions(duplicates=False, near_duplicates=False, paragraphs="off")
@@ -257,3 +259,43 @@ def test_nothing_is_added_to_a_corpus_with_a_cut_or_missing_file(
     with pytest.raises(FolderError, match=rf"{path.name} .*{fault}.*restore it from a copy"):
         add_to_corpus(tmp_path / "c", [write_documents(["da de."], "more.jsonl")], tokenizer)
     assert (tmp_path / "c" / "manifest.json").read_bytes() == before and not (tmp_path / "c" / ".build").exists()
+
+
+def test_texts_in_memory_give_the_shards_of_a_file_with_them(
+    tmp_path: Path, tokenizer: Tokenizer, random_documents: Callable[..., list[str]]
+) -> None:
+    texts = random_documents(0, 30)
+    (tmp_path / "texts.jsonl").write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
+    build_corpus(tmp_path / "file", [tmp_path / "texts.jsonl"], tokenizer, reading=SMALL_SLICES)
+    for workers in (1, 2):
+        folder = tmp_path / f"memory-{workers}"
+        events: list[Event] = []
+        report = build_corpus(
+            folder, Texts(iter(texts)), tokenizer, reading=SMALL_SLICES, num_workers=workers, on_event=events.append
+        )
+        ids = [[document.ids.tolist() for document in Corpus.open(tmp_path / name)] for name in ("file", folder.name)]
+        assert ids[0] == ids[1]
+        assert names_of(folder)[0] == "texts:1"
+        assert report.manifest.layers[0].sources == ("texts",)
+        assert events[-1].data["fraction"] == 1.0 and events[-1].data["stage"] == "tokenizing"
+        assert not (folder / ".build").exists()
+    add_to_corpus(folder, Texts(["Something new to read."]), tokenizer)
+    assert len(names_of(folder)) == len(texts) + 1
+
+
+def test_a_build_from_memory_continues_with_the_same_texts_only(
+    tmp_path: Path, tokenizer: Tokenizer, random_documents: Callable[..., list[str]]
+) -> None:
+    texts = random_documents(0, 30)
+
+    def stop(event: Event) -> None:
+        if event.data.get("stage") == "tokenizing" and event.data["fraction"] > 0.3:
+            raise KeyboardInterrupt
+
+    folder = tmp_path / "corpus"
+    with pytest.raises(KeyboardInterrupt):
+        build_corpus(folder, Texts(texts), tokenizer, reading=SMALL_SLICES, on_event=stop)
+    with pytest.raises(UserError, match="the file texts was"):
+        build_corpus(folder, Texts(texts[1:]), tokenizer, reading=SMALL_SLICES)
+    assert build_corpus(folder, Texts(iter(texts)), tokenizer, reading=SMALL_SLICES).resumed["tokens"]
+    assert len(names_of(folder)) == len(texts)

@@ -8,12 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bertie.data.build.options import BuildOptions, Setup
+from bertie.data.build.build_options import BuildOptions, Setup
 from bertie.data.build.parts import Work
 from bertie.data.build.repeats import PLACES, WHOLE, DropLog, Signed, find_near, mapped
 from bertie.data.build.signing import DOCUMENTS, PARAGRAPHS, bands_path, places_path, sign
 from bertie.data.duplicates import BAND, NUM_BANDS
-from bertie.text.documents import Document
+from bertie.text.reading.documents import Document
 
 NEAR = BuildOptions(paragraphs="near")
 LONG = "one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "

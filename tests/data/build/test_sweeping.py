@@ -7,7 +7,7 @@ from bertie.data.build import BuildOptions, add_to_corpus, build_corpus
 from bertie.data.build.sweeping import next_layer, sweep
 from bertie.data.corpus import Corpus
 from bertie.errors import InputError, UserError
-from bertie.text.tokenizer import Tokenizer
+from bertie.text.tokenizers.tokenizer import Tokenizer
 
 
 def numbered_files(folder: Path) -> list[str]:
@@ -93,7 +93,7 @@ def test_a_folder_of_other_things_is_refused_and_left_alone(
         (tmp_path / name).write_text(name)
     before = {path: path.read_bytes() for path in tmp_path.rglob("*")}
     for restart in (False, True):
-        with pytest.raises(UserError, match="are of no corpus; name a folder that is new or empty"):
+        with pytest.raises(UserError, match="do not belong to a corpus; name a folder that is new or empty"):
             build_corpus(tmp_path, [source], tokenizer, restart=restart)
     assert {path: path.read_bytes() for path in tmp_path.rglob("*")} == before
 
@@ -105,7 +105,7 @@ def test_names_that_others_use_too_make_no_corpus(
     path = tmp_path / "site" / name
     path.parent.mkdir(parents=True)
     path.write_text('{"manifest_version": 3, "version": "1.0"}')
-    with pytest.raises(UserError, match="are of no corpus"):
+    with pytest.raises(UserError, match="do not belong to a corpus"):
         build_corpus(tmp_path / "site", [write_documents(["ba be."])], tokenizer, restart=True)
     assert [one for one in (tmp_path / "site").rglob("*") if one.is_file()] == [path]
 

@@ -5,15 +5,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bertie.data.build.options import BuildOptions, Setup
+from bertie.data.build.build_options import BuildOptions, Setup
 from bertie.data.build.parts import Work
 from bertie.data.build.tokenising import script_language, tokenise, with_leading_spaces
 from bertie.data.shards import CorpusDocument, Shard
-from bertie.text.documents import Document
-from bertie.text.tokenizer import Tokenizer, load_tokenizer
+from bertie.text.reading.documents import Document
+from bertie.text.tokenizers.tokenizer import Tokenizer, load_tokenizer
 from bertie.text.vocab.building import train_vocabulary
-from bertie.text.vocab.options import VocabOptions
 from bertie.text.vocab.pipelines import Trained, build_tokenizer
+from bertie.text.vocab.vocab_options import VocabOptions
 
 
 def tokenised(

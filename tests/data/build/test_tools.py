@@ -9,7 +9,7 @@ import pytest
 from bertie.data.build import BuildOptions, add_to_corpus, build_corpus
 from bertie.data.corpus import Corpus
 from bertie.errors import FolderError, UserError
-from bertie.text.tokenizer import Tokenizer, load_tokenizer
+from bertie.text.tokenizers.tokenizer import Tokenizer, load_tokenizer
 
 CHINESE = "使用语言模型来预测下一个词的概率。"
 
@@ -125,7 +125,7 @@ def test_a_restart_killed_among_its_tools_says_so_and_is_finished_by_the_same_co
         patch.setattr("bertie.data.manifest.Manifest.write", lambda *given: (_ for _ in ()).throw(KeyboardInterrupt()))
         build_corpus(tmp_path / "c", [source], other, restart=True)
     assert Corpus.open(tmp_path / "c", tokenizer).num_documents == 1
-    with pytest.raises(FolderError, match="a build was stopped here: its command finishes it"):
+    with pytest.raises(FolderError, match="a build was stopped here: run it again to finish it"):
         Corpus.open(tmp_path / "c", load_tokenizer(tmp_path / "c" / "tokenizer"))
     build_corpus(tmp_path / "c", [source], other)
     corpus = Corpus.open(tmp_path / "c", load_tokenizer(tmp_path / "c" / "tokenizer"))

@@ -126,7 +126,7 @@ def test_other_bytes_are_refused(write: Writer, name: str, message: str) -> None
 
 
 def test_another_folder_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="no saved dataset"):
+    with pytest.raises(InputError, match="not a saved dataset"):
         open_rows([tmp_path])
     (tmp_path / "state.json").write_text("{")
     with pytest.raises(InputError, match=r"state\.json: cannot be read"):

@@ -68,7 +68,8 @@ def test_what_is_not_clear_is_asked_with_examples(write: Writer, content: str, r
     with pytest.raises(UserError) as raised:
         guess_columns(rows, ONE)
     message = str(raised.value)
-    assert message.startswith(f"{path}: which column is the {role} is not clear; name it with --column {role}=NAME")
+    unclear = f"{path}: it is not clear which column is the {role}"
+    assert message.startswith(f"{unclear}; choose it with `column={role}=NAME`")
     for column, value in rows.row(0).values.items():
         assert f"{column!r} (such as {value!r})" in message
 

@@ -21,7 +21,7 @@ def test_names_are_a_header(first: list[str], others: list[list[str]]) -> None:
     ("first", "others", "reason"),
     [
         (["main", "2012test", "0001", "5.000"], [], "'0001' is a number"),
-        (["a fine film", "pos"], [["a bad one", "neg"], ["fine", "pos"]], "'pos' stands in another row too"),
+        (["a fine film", "pos"], [["a bad one", "neg"], ["fine", "pos"]], "'pos' is in another row too"),
         (["It is fine.", "Es ist gut."], [], "'It is fine.' is a sentence"),
         (["好。", "x"], [], "is a sentence"),
         (["word " * 20, "pos"], [], "it has a cell of 100 characters"),

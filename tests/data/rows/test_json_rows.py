@@ -71,9 +71,9 @@ def test_a_file_without_any_object_is_refused_at_once(write: Writer) -> None:
     ("content", "message"),
     [
         ('[{"a": 1},\n{"a": 2', "a.json:2: not valid JSON"),
-        ('[{"a": 1}\n{"a": 2}]', "a.json:2: the list of objects does not"),
+        ('[{"a": 1}\n{"a": 2}]', "a.json:2: this is not how a list of objects"),
         ('[{"a": 1},\n]', "a.json:2: not valid JSON"),
-        ('[{"a": 1}]\n[]', "a.json:1: something stands after the list: '[]'"),
+        ('[{"a": 1}]\n[]', "a.json:1: there is something after the list: '[]'"),
         (b'[{"a": 1},\n{"a": "\xe9"}]', "a.json:2: not UTF-8: byte 0xE9"),
     ],
 )

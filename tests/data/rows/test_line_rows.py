@@ -13,7 +13,7 @@ def test_every_line_that_is_not_blank_is_a_row(tmp_path: Path) -> None:
     rows = open_rows(file, "lines")
     assert rows.columns == ("text",)
     assert [row.values["text"] for row in rows] == ["one line", 'another\tline, "quoted', "最后"]
-    assert rows.notices[-1] == f"{file}: 2 blank lines are no rows"
+    assert rows.notices[-1] == f"{file}: 2 blank lines are left out"
     assert rows.row(1).where == f"{file}:4"
 
 

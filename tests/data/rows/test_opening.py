@@ -75,11 +75,11 @@ def test_objects_of_several_files_may_differ_in_fields(write: Writer) -> None:
             "b.csv: it has other columns (text, class)",
         ),
         ({"a.csv": "text,label\na,1\n", "b.jsonl": LINES}, None, "b.jsonl: it is of another kind than"),
-        ({"a.dat": "some words\nand others\n"}, None, "a.dat: which kind of file this is"),
+        ({"a.dat": "some words\nand others\n"}, None, "a.dat: neither its name nor its content"),
         ({"a.csv": b"\xff\xfea\0"}, None, "a.csv: this is UTF-16, not UTF-8"),
         ({"a.csv": b"PK\x03\x04"}, None, "a.csv: this is a binary file (a zip file)"),
         ({"a.csv.gz": gzip.compress(b"a,b\n" * 999)[:-20]}, None, "the compressed data is broken or cut off"),
-        ({"a.csv": "a\n"}, "xls", "the format 'xls' is not known; known are csv, tsv"),
+        ({"a.csv": "a\n"}, "xls", "the format 'xls' is not known; known: csv, tsv"),
     ],
 )
 def test_mistakes_are_named(write: Writer, files: dict[str, str | bytes], format: str | None, message: str) -> None:
@@ -100,7 +100,7 @@ def test_paths_that_lead_nowhere(tmp_path: Path, write: Writer) -> None:
         open_rows([path, path])
     os.mkfifo(tmp_path / "pipe.csv")
     writer = os.open(tmp_path / "pipe.csv", os.O_RDWR)  # else opening it would wait for one
-    with pytest.raises(InputError, match="no plain file"):
+    with pytest.raises(InputError, match="not a plain file"):
         open_rows([tmp_path / "pipe.csv"])
     os.close(writer)
 

@@ -83,7 +83,7 @@ def test_words_go_on_counting_in_the_second_stretch(make_corpus: Any, frame: Fra
 
 
 def test_a_corpus_of_one_document_is_refused(make_corpus: Any, frame: Frame) -> None:
-    with pytest.raises(InputError, match=r"1 document with text.*another document.*blank line.*: --sentences sop"):
+    with pytest.raises(InputError, match=r"1 document with text.*another document.*blank line.*: `sentences=sop`"):
         build_samples(Pairs(), make_corpus([500, 0]), frame)
     assert build_samples(Pairs(order=True), make_corpus([500, 0]), frame).num_samples > 0
 

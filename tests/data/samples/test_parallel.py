@@ -41,9 +41,9 @@ def test_several_separators_are_of_the_first_language(make_corpus: Any) -> None:
 def test_sides_must_fit(make_corpus: Any, frame: Frame) -> None:
     with pytest.raises(InputError, match="3 documents, the other 2"):
         build_samples(Parallel(), [make_corpus([1, 1, 1]), make_corpus([1, 1])], frame)
-    with pytest.raises(SpecError, match="parallel text; give --translations"):
+    with pytest.raises(SpecError, match="parallel text; give `translations`"):
         build_samples(Parallel(), make_corpus([1]), frame)
-    with pytest.raises(SpecError, match=r"one text \(segments\); leave out --translations"):
+    with pytest.raises(SpecError, match=r"one text \(segments\); leave out `translations`"):
         build_samples(Segments(), [make_corpus([1]), make_corpus([1])], frame)
 
 

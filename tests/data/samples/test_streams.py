@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from bertie.data.batching import Rows
-from bertie.data.plan import EpochPlan
+from bertie.data.epoch_plan import EpochPlan
 from bertie.data.samples.frame import Frame
 from bertie.data.samples.streams import StreamSamples
 from bertie.data.shapes import Streams

@@ -8,11 +8,13 @@ import pytest
 
 from bertie.errors import FolderError
 from bertie.models.folder import open_folder
-from bertie.models.layouts.labels import NUMBER, ROWS, label_config, labels_of, looks_at_rows, scheme_of, task_of
+from bertie.models.layouts.labels import ROWS, TOKENS, label_config, labels_of, reads_rows, task_of
 from bertie.nn.heads import SequenceHeadSpec
 from bertie.tasks.answering import Answering
 from bertie.tasks.choosing import Choice, Rank
-from bertie.tasks.classification import Classify, MultiLabel
+from bertie.tasks.classification import Classify
+from bertie.tasks.hf_head import NUMBER
+from bertie.tasks.multi_label import MultiLabel
 from bertie.tasks.similarity import Similarity
 from bertie.tasks.tagging import Tagging
 
@@ -69,7 +71,9 @@ def test_several_numbers_a_text_are_no_task_here() -> None:
     ],
 )
 def test_the_scheme_of_tags(tags: tuple[str, ...], scheme: str | None) -> None:
-    assert scheme_of(tags) == scheme
+    config = {"id2label": {str(number): tag for number, tag in enumerate(tags)}}
+    task = task_of(TOKENS, config, SequenceHeadSpec())
+    assert isinstance(task, Tagging) and task.scheme == scheme
 
 
 def test_a_single_label_is_written_without_a_kind_of_problem() -> None:
@@ -82,7 +86,7 @@ def test_candidates_have_no_labels() -> None:
 
 
 def test_a_pooler_is_of_no_use_to_tasks_of_tokens() -> None:
-    assert [looks_at_rows(task) for task in (Classify(), Choice(), Tagging(), Answering())] == [
+    assert [reads_rows(task) for task in (Classify(), Choice(), Tagging(), Answering())] == [
         True,
         True,
         False,

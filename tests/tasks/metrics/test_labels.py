@@ -57,7 +57,7 @@ def test_two_labels(pairs: list[tuple[str, str]]) -> None:
 
 
 def test_the_positive_label_is_not_guessed_from_one_or_three() -> None:
-    with pytest.raises(ValueError, match=r"name the positive label: it cannot be told from \[0\]"):
+    with pytest.raises(ValueError, match=r"name the positive label: \[0\] are not two"):
         f1([0, 0], [0, 0])
     with pytest.raises(ValueError, match="name the positive label"):
         f1([0, 1, 2], [0, 0, 0])

@@ -11,7 +11,7 @@ from transformers import AutoTokenizer
 from bertie.errors import FolderError, InputError
 from bertie.text import load_tokenizer
 from bertie.text.vocab.building import build_vocabulary, train_vocabulary
-from bertie.text.vocab.options import KINDS, VocabOptions
+from bertie.text.vocab.vocab_options import KINDS, VocabOptions
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -76,7 +76,7 @@ def test_unknown_pieces_are_counted(as_slice: Callable[..., Any]) -> None:
 def test_an_existing_folder_is_kept_unless_asked(corpus_file: Path, tmp_path: Path) -> None:
     out = tmp_path / "vocab"
     first = train_vocabulary([corpus_file], out, VocabOptions(size=200))
-    with pytest.raises(FolderError, match="exists already; give another --out, or --overwrite"):
+    with pytest.raises(FolderError, match="exists already; choose another `out`, or give `overwrite`"):
         train_vocabulary([corpus_file], out, VocabOptions(size=210))
     second = train_vocabulary([corpus_file], out, VocabOptions(size=210), overwrite=True)
     tokenizer = load_tokenizer(out)

@@ -19,8 +19,8 @@ from bertie.text.vocab.counting import (
     entry_bytes,
     is_held_out,
 )
-from bertie.text.vocab.options import KINDS, VocabOptions
 from bertie.text.vocab.pipelines import build_splitter
+from bertie.text.vocab.vocab_options import KINDS, VocabOptions
 
 
 def counting_of(kind: str, held_out: int = 0) -> Counting:

@@ -9,11 +9,11 @@ from transformers import AutoTokenizer
 
 from bertie.errors import TokenizerError
 from bertie.text import load_tokenizer
-from bertie.text.pipeline import PipelineTokenizer
+from bertie.text.tokenizers.pipeline import PipelineTokenizer
 from bertie.text.vocab.building import build_vocabulary
 from bertie.text.vocab.counting import count_words
 from bertie.text.vocab.extension import extend_tokenizer, find_words, word_counting
-from bertie.text.vocab.options import VocabOptions
+from bertie.text.vocab.vocab_options import VocabOptions
 
 OLD_TEXTS = ["ka to mi, it's 19!", "unrel, Batost ingo", "使用语言模型。", ""]
 

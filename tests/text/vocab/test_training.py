@@ -11,8 +11,8 @@ import pytest
 import tokenizers
 
 from bertie.errors import InputError, SpecError
-from bertie.text.vocab.options import KINDS, VocabOptions
 from bertie.text.vocab.training import fit, train
+from bertie.text.vocab.vocab_options import KINDS, VocabOptions
 
 COUNTS = {"hug": 10, "pug": 5, "pun": 12, "bun": 4, "hugs": 5}
 
@@ -43,8 +43,8 @@ SCRIPT = """
 import sys
 from pathlib import Path
 from bertie.text.vocab.building import train_vocabulary
-from bertie.text.documents import DocumentOptions
-from bertie.text.vocab.options import KINDS, VocabOptions
+from bertie.text.reading.documents import DocumentOptions
+from bertie.text.vocab.vocab_options import KINDS, VocabOptions
 if __name__ == "__main__":
     source, out, workers = sys.argv[1:]
     for kind in KINDS:
@@ -74,13 +74,13 @@ def test_files_are_byte_identical_in_any_process(corpus_file: Path, tmp_path: Pa
 @pytest.mark.parametrize("kind", ["wordpiece", "unigram"])
 def test_a_size_without_room_for_the_alphabet_is_refused(kind: str) -> None:
     with pytest.raises(
-        SpecError, match=r"a vocabulary of 8 has no room for 5 special tokens and .* characters; ask for"
+        SpecError, match=r"a vocabulary of 8 has no room for 5 special tokens and .* characters; give a `size`"
     ):
         train(COUNTS, VocabOptions(kind=kind, size=8))
 
 
 def test_a_byte_vocabulary_needs_its_bytes() -> None:
-    with pytest.raises(SpecError, match="5 special tokens and 256 bytes; ask for a --size of at least 261"):
+    with pytest.raises(SpecError, match="5 special tokens and 256 bytes; give a `size` of at least 261"):
         train(COUNTS, VocabOptions(kind="byte-bpe", size=200))
 
 

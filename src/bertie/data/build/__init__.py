@@ -1,6 +1,6 @@
-"""Text in, a corpus folder out, in stages that map over parts of the input: signing, merging, tokenising."""
+"""Turns text into a corpus folder, in stages that map over parts of the input: signing, merging, tokenizing."""
 
-from bertie.data.build.options import BuildOptions
-from bertie.data.build.run import BuildReport, Step, add_to_corpus, build_corpus
+from bertie.data.build.build_options import BuildOptions
+from bertie.data.build.run import BuildReport, add_to_corpus, build_corpus
 
-__all__ = ["BuildOptions", "BuildReport", "Step", "add_to_corpus", "build_corpus"]
+__all__ = ["BuildOptions", "BuildReport", "add_to_corpus", "build_corpus"]

@@ -1,7 +1,6 @@
-"""What a build has finished. Enters: one note after each finished piece of work. Leaves: a file of JSON lines that
-survives a kill at any moment, and the lock that keeps a second build out of the folder."""
+"""Keeps what a build has finished: a file of JSON lines, one after each finished work, that survives a kill at any
+moment, and the lock that keeps a second build out of the folder."""
 
-import fcntl
 import json
 import os
 import shutil
@@ -11,13 +10,13 @@ from typing import Any, BinaryIO, Self
 
 from bertie.data.manifest import BUILD_FOLDER as FOLDER
 from bertie.data.manifest import JOURNAL as FILE
-from bertie.data.manifest import write_whole
-from bertie.errors import UserError
+from bertie.disk import lock_file, write_file
+from bertie.errors import FolderError, UserError
 
 LOCK = "lock"
 INPUT = "input"  # standard input, copied
 VERSION = 2
-WRONG = ("input", "wrong")  # stage and part of the note that the user was asked to mend the input
+WRONG = ("input", "wrong")  # stage and part of the note that the user was asked to fix the input
 SHOWN = 5  # differences
 
 
@@ -39,11 +38,10 @@ class Journal:
         self.folder.mkdir(parents=True, exist_ok=True)
         self._lock = (self.folder / LOCK).open("ab")
         try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
+            lock_file(self._lock, self.corpus)
+        except FolderError:
             self._lock.close()
-            what = "another build is writing this folder"
-            raise UserError(what, where=str(self.corpus), hint="wait for it, or stop it first") from None
+            raise
         return self
 
     def __exit__(self, *raised: object) -> None:
@@ -63,8 +61,8 @@ class Journal:
     ) -> None:
         """Reads what was done. Settings and input that changed since are refused, with what differs.
 
-        Only an input that was found wrong may be another one now, since the user was asked to mend it: then the notes
-        (stage, part, facts) that no longer stand are forgotten, and the build goes on with the others.
+        Only an input that was found wrong may be another one now, since the user was asked to fix it: then the notes
+        (stage, part, facts) that are no longer valid are forgotten, and the build goes on with the others.
         """
         path = self.folder / FILE
         now = json.loads(json.dumps({"version": VERSION, "settings": settings, "input": input}))
@@ -78,7 +76,7 @@ class Journal:
         if kept != now:
             self.notes = {key: facts for key, facts in self.notes.items() if stands(*key, facts)}
             notes = (_noted(stage, part, facts) for (stage, part), facts in self.notes.items())
-            write_whole(path, b"".join(map(_line, (now, *notes))))
+            write_file(path, b"".join(map(_line, (now, *notes))))
         self._file = path.open("ab", buffering=0)
 
     @property
@@ -111,7 +109,8 @@ class Journal:
                 path.unlink()
 
     def remove(self) -> None:
-        """The build is over. The journal outlives the files it speaks of, so that a kill leaves nothing unnamed."""
+        """The build is over. The journal is removed after the files it names, so that a kill leaves no file without a
+        note."""
         for path in self.folder.iterdir():
             if path.is_dir():
                 shutil.rmtree(path)
@@ -153,10 +152,9 @@ class Journal:
                 f"{name} was {shown(kept.get(name))} and is now {shown(now.get(name))}" for name in names[:SHOWN]
             )
             changes += f"; and {len(names) - SHOWN:,} more" if len(names) > SHOWN else ""
-            hint = "give what it was begun with, or --restart to begin anew"
-            raise UserError(
-                f"the unfinished build here was begun otherwise: {changes}", where=str(self.corpus), hint=hint
-            )
+            hint = "use the settings it was started with, or give `restart` to start over"
+            what = f"the unfinished build here was started with other settings: {changes}"
+            raise UserError(what, where=str(self.corpus), hint=hint)
 
 
 def _noted(stage: str, part: str, facts: Mapping[str, Any]) -> dict[str, Any]:

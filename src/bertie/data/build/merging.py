@@ -1,13 +1,13 @@
-"""The stage between. Enters: the hashes and signatures of all parts, and those that the corpus has. Leaves: drops, and
-the hashes and signatures of what stays, which a later `add` compares with."""
+"""The stage between signing and tokenizing: turns the hashes and signatures of all parts, and those of the corpus, into
+drops, and into those of what stays, which a later `add` compares with."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
+from bertie.data.build.build_options import Setup
 from bertie.data.build.journal import Journal
-from bertie.data.build.options import Setup
 from bertie.data.build.repeats import (
     REASONS,
     DropLog,
@@ -19,6 +19,7 @@ from bertie.data.build.repeats import (
 from bertie.data.build.signing import DOCUMENTS, PARAGRAPHS, bands_path, hashes_path, places_path
 from bertie.data.duplicates import BAND, NUM_BANDS
 from bertie.data.manifest import FileEntry, entry_of
+from bertie.reporting.events import OnEvent, ignore, progress
 
 STAGE, KEPT = "merge", "kept"
 
@@ -29,7 +30,7 @@ def kept_name(layer: int, level: str, near: bool) -> str:
 
 
 def merge(
-    setup: Setup, parts: Sequence[str], old: Sequence[FileEntry], journal: Journal, tell: Callable[[str], None]
+    setup: Setup, parts: Sequence[str], old: Sequence[FileEntry], journal: Journal, on_event: OnEvent = ignore
 ) -> None:
     """Documents before paragraphs: what stands in a dropped document is not the first occurrence of anything."""
     options, log = setup.options, DropLog(setup.drops)
@@ -37,7 +38,7 @@ def merge(
     for reason, want in enumerate(wanted):
         if not want or journal.done(STAGE, REASONS[reason]):
             continue
-        tell(REASONS[reason])
+        on_event(progress(f"searching for {REASONS[reason]}", 0, None, ""))
         log.remove(reason)
         level = DOCUMENTS if reason < 2 else PARAGRAPHS
         near = reason in (1, 3)

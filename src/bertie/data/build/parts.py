@@ -1,7 +1,7 @@
-"""The input as pieces of work. Enters: slices of the input in a fixed order. Leaves: works whose keys depend neither on
-the number of workers nor on when a build was killed.
+"""Turns slices of the input, in a fixed order, into works whose keys depend neither on the number of workers nor on
+when a build was killed.
 
-A slice is read by the worker that gets it. One that is far larger than slices are, since its file cannot be entered in
+A slice is read by the worker that gets it. One that is far larger than slices are, since its file cannot be read from
 the middle, is read here, once, and its documents are handed out.
 """
 
@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from bertie.data.build.journal import Journal
-from bertie.text.documents import Document, Slice
+from bertie.text.reading.documents import Document, Slice
 
 PART_BYTES = 4 << 20  # of text: little enough that a kill costs little
 LARGEST_SLICE = 32 << 20  # what a worker turns into one shard, in memory

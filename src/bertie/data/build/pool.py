@@ -1,4 +1,4 @@
-"""Work over several processes. Enters: a function and a stream of work. Leaves: results, as they are finished.
+"""Applies a function to a stream of works in several processes, and yields results as they are finished.
 
 Workers are started fresh, so that they carry neither the caller's memory nor its locks, and end when their parent does,
 however it ended.
@@ -14,7 +14,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wai
 from concurrent.futures.process import BrokenProcessPool
 from typing import TypeVar
 
-from bertie.data.build.memory import bound_caches
+from bertie.data.build.memory_use import bound_caches
 from bertie.errors import UserError
 
 W = TypeVar("W")
@@ -37,8 +37,8 @@ class Pool:
     def __exit__(self, *raised: object) -> None:
         if self._executor is not None:
             # After a user's mistake the folder is swept, and nobody may still be writing there.
-            is_calm = not any(raised) or isinstance(raised[1], UserError)
-            self._executor.shutdown(wait=is_calm, cancel_futures=True)
+            wait = not any(raised) or isinstance(raised[1], UserError)
+            self._executor.shutdown(wait=wait, cancel_futures=True)
 
     def warm_up(self) -> None:
         """Start the workers while the caller still plans: starting is mostly imports."""
@@ -68,9 +68,7 @@ class Pool:
                 yield from _finished(waiting)
         except BrokenProcessPool:
             what = "a worker process was ended from outside (was the memory full?)"
-            raise UserError(
-                what, hint="run the same command again, perhaps with fewer --workers: it continues"
-            ) from None
+            raise UserError(what, hint="run it again, perhaps with fewer `workers`: it continues") from None
         finally:
             for future in waiting:
                 future.cancel()
@@ -85,7 +83,7 @@ def _finished(waiting: dict[Future[R], W]) -> Iterator[tuple[W, R]]:
 def begin_worker() -> None:
     """In a new process: it ends with its parent, also where that is killed, and leaves Ctrl-C to it."""
     bound_caches()
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent hears it and stops us
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent gets it and stops us
     threading.Thread(target=_end_with_parent, daemon=True).start()
 
 

@@ -1,9 +1,9 @@
-"""Which texts were there before. Enters: the sorted hashes and the signatures of all parts, on disk. Leaves: drops, on
-disk by part. Memory is bounded, and what is read grows with the text: every file is read from its beginning to its end
+"""Finds the texts that occurred before: turns the sorted hashes and the signatures of all parts into drops, all on
+disk, by part. Memory is bounded, and what is read grows with the text: every file is read from its beginning to its end
 a fixed number of times, and what must meet is brought together by `spilling`.
 
 The first occurrence in the order of the parts stays. A near copy goes only when a text that stays is like it, so that
-a chain of small changes does not eat its end.
+a chain of small changes does not remove its end.
 """
 
 import os
@@ -18,7 +18,7 @@ import numpy as np
 
 from bertie.data.build.spilling import by_ranges, pieces
 from bertie.data.duplicates import BAND, NUM_BANDS, THRESHOLD, band_keys, candidate_pairs, similarity
-from bertie.data.manifest import whole_file
+from bertie.disk import atomic_file
 
 # A place is a part and two numbers in it: the document, and the paragraph or WHOLE.
 WHOLE = 0xFFFFFFFF
@@ -55,7 +55,7 @@ class DropLog:
 
     def write(self, reason: int, num_parts: int, drops: Iterable[np.ndarray]) -> None:
         """All drops of a reason, in any order; an earlier file of it is replaced when they are complete."""
-        with whole_file(self.path(reason)) as file:
+        with atomic_file(self.path(reason)) as file:
             for block in by_ranges(drops, "part", num_parts, self.folder / "by-part"):
                 order = np.lexsort((block["paragraph"], block["document"], block["part"]))
                 file.write(block[order].tobytes())
@@ -148,7 +148,7 @@ class Signed:
 
 
 def find_near(signed: Sequence[Signed], first_part: int, log: DropLog, reason: int, work: Path) -> list[np.ndarray]:
-    """Drops near copies; what stays is told as [n] bool for each of `signed`. `first_part` of them are old.
+    """Drops near copies; returns what stays as [n] bool for each of `signed`. `first_part` of them are old.
 
     Items are numbered through all of `signed`.
     """

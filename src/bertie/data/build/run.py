@@ -1,57 +1,51 @@
-"""Text in, a corpus folder out: compare, merge, tokenise, then the manifest. Every stage maps over parts of the input
-and notes what it finished. A build that was killed goes on, and its shards have the bytes of an undisturbed one.
+"""Turns text into a corpus folder: compare, merge, tokenize, then the manifest. Every stage maps over parts of the
+input and notes what it finished. A build that was killed continues, and its shards have the bytes of an undisturbed
+one.
 
-Until the manifest is written, at once and last, a corpus that was there before is as it was, also under `restart`.
+Until the manifest is written, atomically and last, a corpus that was there before is as it was, also under `restart`.
 Files that the manifest does not name are swept away then.
 
-A build goes on only with the input that it was begun with. An input that was found wrong may be mended: what was made
-of slices that are as before is kept, the rest is made again; where nothing was finished yet, nothing is remembered.
+A build continues only with the input that it was started with. An input that was found wrong may be fixed: what was
+made of slices that are as before is kept, the rest is made again; where nothing was finished yet, nothing is
+remembered.
 """
 
-import errno
 import hashlib
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
 
+from bertie.data.build.build_options import BuildOptions, Setup
+from bertie.data.build.build_source import Source, text_bytes
 from bertie.data.build.journal import INPUT, WRONG, Journal
-from bertie.data.build.memory import release_all
+from bertie.data.build.memory_use import release_all
 from bertie.data.build.merging import merge, move_kept
-from bertie.data.build.options import BuildOptions, Setup
 from bertie.data.build.parts import Work, num_parts, works
 from bertie.data.build.pool import Pool
 from bertie.data.build.signing import sign
-from bertie.data.build.source import Source, text_bytes
 from bertie.data.build.sweeping import check_target, next_layer, sweep
 from bertie.data.build.tokenising import load_tools, tokenise
 from bertie.data.build.tools import FOLDER, check_tools, move_tools, save_tools, tools_of, with_copy
 from bertie.data.corpus import Corpus, check_sizes, tokenizer_entry
-from bertie.data.manifest import FILE, FileEntry, Layer, Manifest, ShardEntry, added, sha256_of
+from bertie.data.manifest import FILE, FileEntry, Layer, Manifest, ShardEntry, added
+from bertie.disk import sha256_of, writing_to
 from bertie.errors import InputError, UserError
-from bertie.text.documents import DocumentOptions, Slice
-from bertie.text.lines import STANDARD_INPUT
-from bertie.text.tokenizer import Tokenizer
+from bertie.reporting.events import OnEvent, ignore, progress
+from bertie.text.reading.documents import DocumentOptions, Slice, Sources
+from bertie.text.reading.lines import STANDARD_INPUT
+from bertie.text.tokenizers.tokenizer import Tokenizer
 
 BEGIN, SIGN, TOKENISE = "begin", "signatures", "tokens"
+STAGES = {SIGN: "computing signatures", TOKENISE: "tokenizing"}  # as people read them
+AGAIN = "run it again: it continues"
 SURELY_SHARED = (
     32 << 20
 )  # bytes of text that are work for every worker; a small input may be done sooner than they start
 # Of the text in UTF-8; what is kept for `add` must fit in beside the shards. Small corpora may have this much at least.
 DISK_SHARE, SMALL = 1.1, 1 << 20
-
-
-@dataclass(frozen=True)
-class Step:
-    """Where a build is: for a progress line."""
-
-    stage: str
-    num_bytes: int  # of text, in this run
-    fraction: float | None  # of the stage's input
-    seconds: float  # of this run, in this stage
 
 
 @dataclass(frozen=True)
@@ -61,66 +55,53 @@ class BuildReport:
     seconds: float
     num_bytes: int  # of text that this run tokenised
     resumed: dict[str, int]  # parts that earlier runs had finished, by stage
-    notices: tuple[str, ...]  # what was guessed or left out while the sources were opened
 
 
 def build_corpus(
     folder: str | Path,
-    sources: Sequence[str | Path],
+    sources: Sources,
     tokenizer: Tokenizer,
     options: BuildOptions | None = None,
     *,
     reading: DocumentOptions | None = None,
     num_workers: int = 1,
     restart: bool = False,
-    progress: Callable[[Step], None] | None = None,
+    on_event: OnEvent = ignore,
 ) -> BuildReport:
-    """Builds a corpus, or goes on with one that was begun with the same input and options."""
+    """Builds a corpus, or continues one that was started with the same input and options."""
     target = Path(folder)
-    source = Source(tuple(map(str, sources)), reading)
-    run = _Run(target, source, tokenizer, options or BuildOptions(), num_workers, progress)
-    with writing(target):
+    source = Source(sources, reading)
+    run = _Run(target, source, tokenizer, options or BuildOptions(), num_workers, on_event)
+    with writing_to(target, AGAIN):
         check_target(target)
-    with writing(target), Journal(target) as journal:
+    with writing_to(target, AGAIN), Journal(target) as journal:
         if not restart and (target / FILE).exists() and not journal.exists():
-            hint = "bertie corpus add puts more text into it; --restart builds it anew"
+            hint = "bertie corpus add puts more text into it; `restart` builds it again"
             raise UserError("there is a finished corpus here already", where=str(target), hint=hint)
         return run.go(journal, None, restart)
 
 
 def add_to_corpus(
     folder: str | Path,
-    sources: Sequence[str | Path],
+    sources: Sources,
     tokenizer: Tokenizer,
     *,
     reading: DocumentOptions | None = None,
     num_workers: int = 1,
     restart: bool = False,
-    progress: Callable[[Step], None] | None = None,
+    on_event: OnEvent = ignore,
 ) -> BuildReport:
     """Appends documents under the options that the corpus was built with. The corpus stays usable meanwhile."""
     target = Path(folder)
-    # Mistakes are told before the folder is touched.
+    # Mistakes are reported before the folder is touched.
     check_sizes(target, Corpus.open(target, tokenizer).manifest)
-    source = Source(tuple(map(str, sources)), reading)
-    with writing(target), Journal(target) as journal:
+    source = Source(sources, reading)
+    with writing_to(target, AGAIN), Journal(target) as journal:
         before = Manifest.read(target)
         options = with_copy(BuildOptions.parse(before.layers[0].options if before.layers else {}), target)
-        run = _Run(target, source, tokenizer, options, num_workers, progress)
+        run = _Run(target, source, tokenizer, options, num_workers, on_event)
         check_tools(before, run.tools, target)
         return run.go(journal, before, restart)
-
-
-@contextmanager
-def writing(folder: Path) -> Iterator[None]:
-    """Turns a failed write into one sentence. What was finished stays, so that the same command goes on."""
-    try:
-        yield
-    except OSError as error:
-        full = error.errno in (errno.ENOSPC, errno.EDQUOT)
-        what = "the disk is full" if full else f"writing failed ({error.strerror or error})"
-        hint = f"{'free some space' if full else 'mend that'} and run the same command: it continues"
-        raise UserError(what, where=str(folder), hint=hint) from error
 
 
 class _Run:
@@ -131,14 +112,13 @@ class _Run:
         tokenizer: Tokenizer,
         options: BuildOptions,
         num_workers: int,
-        progress: Callable[[Step], None] | None,
+        on_event: OnEvent,
     ):
         self.folder, self.source, self.tokenizer, self.options = folder, source, tokenizer, options
-        self.num_workers, self.progress = num_workers, progress or (lambda step: None)
+        self.num_workers, self.on_event = num_workers, on_event
         self.tools = tools_of(options)
         self.begun, self.num_bytes = time.monotonic(), 0
         self.slices: list[Slice] = []
-        self.notices: list[str] = []
 
     def go(self, journal: Journal, before: Manifest | None, restart: bool) -> BuildReport:
         """`before` is the corpus to add to."""
@@ -147,27 +127,27 @@ class _Run:
         load_tools.cache_clear()  # of an earlier build of this process
         try:
             with Pool(self.num_workers) as pool:
-                if text_bytes(self.source.names) > SURELY_SHARED:
+                if text_bytes(self.source.sources) > SURELY_SHARED:
                     pool.warm_up()
-                self.slices = self.source.slices(journal.folder / INPUT, self.notices)
+                self.slices = self.source.slices(journal.folder / INPUT, self.on_event)
                 return self._stages(journal, pool, before)
         except UserError as error:
-            self._let_mend(journal, error)
+            self._allow_input_fix(journal, error)
             raise
 
-    def _let_mend(self, journal: Journal, error: UserError) -> None:
-        """Nothing may stand in the way of what the user mends."""
+    def _allow_input_fix(self, journal: Journal, error: UserError) -> None:
+        """Nothing may be in the way once the user has fixed the input."""
         is_begun = journal.finished(SIGN) or journal.finished(TOKENISE)
         if journal.is_open and not is_begun:
             journal.clear()
             sweep(self.folder)
         elif journal.is_open and isinstance(error, InputError):
             journal.note(*WRONG, {})
-            then = "then run the same command: it continues"
+            then = "then run it again: it continues"
             error.hint = f"{error.hint}; {then}" if error.hint else then
 
     def _stages(self, journal: Journal, pool: Pool, before: Manifest | None) -> BuildReport:
-        journal.start(self._settings(before), self._input(), self._stands)
+        journal.start(self._settings(before), self._input(), self._still_valid)
         resumed = {stage: len(found) for stage in (SIGN, TOKENISE) if (found := journal.finished(stage))}
         here = sha256_of(self.folder / FILE) if (self.folder / FILE).exists() else None
         if journal.done(BEGIN, "layer") is None:
@@ -182,7 +162,7 @@ class _Run:
         release_all()
         pool.limit(num_parts(self.slices))
         numbers: dict[str, int] = {}
-        if options.compares:
+        if options.finds_duplicates:
             numbers = self._compare(setup, journal, pool, before.signatures if before else ())
         self._map(TOKENISE, partial(tokenise, setup, numbers), journal, pool)
         manifest = self._manifest(setup, journal, before)
@@ -193,7 +173,7 @@ class _Run:
         sweep(self.folder)
         journal.remove()
         seconds = time.monotonic() - self.begun
-        return BuildReport(self.folder, manifest, seconds, self.num_bytes, resumed, tuple(self.notices))
+        return BuildReport(self.folder, manifest, seconds, self.num_bytes, resumed)
 
     def _settings(self, before: Manifest | None) -> dict[str, Any]:
         options = self.options.model_dump(mode="json", exclude={"dictionary"})  # whose digest is among the tools
@@ -202,8 +182,10 @@ class _Run:
             "the command": "bertie corpus build" if before is None else "bertie corpus add",
             "tokenizer": self.tokenizer.digest,
             **self.tools,
-            **{f"--{name.replace('_', '-')}": value for name, value in options.items()},
-            **{f"cleaning ({name})": value for name, value in cleaning.items()},
+            "`keep_duplicates`": not options.pop("duplicates"),
+            "`keep_near_duplicates`": not options.pop("near_duplicates"),
+            **{f"`{name}`": value for name, value in options.items()},
+            **{f"`{name}`": value for name, value in cleaning.items()},
         }
 
     def _input(self) -> dict[str, Any]:
@@ -219,10 +201,10 @@ class _Run:
             "the order of the files": digest_of(list(digests)),
         }
 
-    def _stands(self, stage: str, part: str, facts: Mapping[str, Any]) -> bool:
-        """Whether a note is still true of a mended input: of the first stage where its slice is as it was. What comes
+    def _still_valid(self, stage: str, part: str, facts: Mapping[str, Any]) -> bool:
+        """Whether a note is still true of a fixed input: of the first stage where its slice is as it was. What comes
         later depends on all slices."""
-        if stage != (SIGN if self.options.compares else TOKENISE):
+        if stage != (SIGN if self.options.finds_duplicates else TOKENISE):
             return stage == BEGIN
         number = slice_number(part)
         return number < len(self.slices) and facts["slice"] == self.slices[number].digest
@@ -232,20 +214,27 @@ class _Run:
         setup.signatures.mkdir(parents=True, exist_ok=True)
         self._map(SIGN, partial(sign, setup), journal, pool)
         parts = [part for part, _ in journal.finished(SIGN)]
-        merge(setup, parts, old, journal, lambda what: self.progress(Step(f"search for {what}", 0, None, 0.0)))
+        merge(setup, parts, old, journal, self.on_event)
         release_all()
         return {part: number for number, part in enumerate(parts)}
 
     def _map(self, stage: str, function: Callable[[Work], dict[str, Any]], journal: Journal, pool: Pool) -> None:
         total = sum(one.size for one in self.slices)
-        begun, num_bytes, num_done = time.monotonic(), 0, 0
+        before = sum(facts["bytes"] for _, facts in journal.finished(stage))  # by earlier runs
+        num_bytes = num_done = 0
+        self._report(stage, before, total)
         for work, facts in pool.run(function, works(self.slices, journal, stage)):
             journal.note(stage, work.key, {**facts, "slice": self.slices[slice_number(work.key)].digest})
             num_bytes += facts["bytes"]
             num_done += work.num_bytes
-            self.progress(Step(stage, num_bytes, num_done / total if total else None, time.monotonic() - begun))
+            self._report(stage, before + num_done, total)
         if stage == TOKENISE:
             self.num_bytes = num_bytes
+
+    def _report(self, stage: str, done: int, total: int) -> None:
+        fraction = min(1.0, done / total) if total else 1.0
+        megabytes = (round(done / 1e6), round(total / 1e6))
+        self.on_event(progress(STAGES[stage], *megabytes, "MB", fraction=fraction))
 
     def _manifest(self, setup: Setup, journal: Journal, before: Manifest | None) -> Manifest:
         counts: dict[str, int] = {}
@@ -291,7 +280,7 @@ class _Run:
             raise InputError("there is no document in the input", where=where, hint="give files with text")
         listed = ", ".join(f"{count:,} {reason}" for reason, count in sorted(dropped.items()))
         what = f"of {num_documents:,} documents none is left ({listed})"
-        raise InputError(what, where=where, hint="give other text, or a lower --min-length")
+        raise InputError(what, where=where, hint="give other text, or a lower `min_characters`")
 
 
 def slice_number(part: str) -> int:

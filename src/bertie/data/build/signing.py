@@ -1,4 +1,4 @@
-"""The first stage. Enters: one part of the input. Leaves: the hashes and signatures of its texts, as files."""
+"""The first stage: turns one part of the input into files of the hashes and signatures of its texts."""
 
 import io
 from collections.abc import Sequence
@@ -6,13 +6,13 @@ from pathlib import Path
 
 import numpy as np
 
-from bertie.data.build.memory import release_all
-from bertie.data.build.options import BuildOptions, Setup
+from bertie.data.build.build_options import BuildOptions, Setup
+from bertie.data.build.memory_use import release_all
 from bertie.data.build.parts import Work
 from bertie.data.build.repeats import HASHES, PLACES, WHOLE
 from bertie.data.duplicates import BAND, MIN_UNITS, NUM_BANDS, exact_hash, shingles, signatures
-from bertie.data.manifest import sync_folder, write_whole
-from bertie.text.cleaning import Cleaner
+from bertie.disk import sync_folder, write_file
+from bertie.text.reading.cleaning import Cleaner
 
 BLOCK_CHARACTERS = 250_000  # of text that is compared in one go
 
@@ -115,4 +115,4 @@ def as_bands(rows: np.ndarray) -> np.ndarray:
 def save(path: Path, array: np.ndarray) -> None:
     content = io.BytesIO()
     np.save(content, array)
-    write_whole(path, content.getbuffer(), sync_name=False)
+    write_file(path, content.getbuffer(), sync_name=False)

@@ -1,5 +1,5 @@
-"""Rows in, in any order and number; the same rows out by ascending ranges of their key, few enough at once for the
-memory. What does not fit lies on disk in between: it is written and read once for each factor of FAN_OUT in size."""
+"""Sorts any number of rows into ascending ranges of their key, few enough at once for the memory. What does not fit is
+on disk in between: it is written and read once for each factor of FAN_OUT in size."""
 
 import shutil
 from collections.abc import Iterable, Iterator

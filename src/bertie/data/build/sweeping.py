@@ -1,5 +1,5 @@
-"""A corpus folder in, the same folder without files that its manifest does not name out: what builds left behind that
-were killed, given up or replaced. What has not exactly a name that a build gives is the user's, and stays."""
+"""Removes files of a corpus folder that its manifest does not name: what builds left that were killed, abandoned or
+replaced. What has not exactly a name that a build gives is the user's, and stays."""
 
 import json
 import re
@@ -21,7 +21,7 @@ def check_target(folder: Path) -> None:
     """Refuses a folder of other things: nothing of theirs is to be mixed with a corpus, or replaced by it."""
     if folder.is_dir() and not is_ours(folder):
         hint = "name a folder that is new or empty"
-        raise UserError("this folder has files in it that are of no corpus", where=str(folder), hint=hint)
+        raise UserError("this folder has files that do not belong to a corpus", where=str(folder), hint=hint)
 
 
 def is_ours(folder: Path) -> bool:

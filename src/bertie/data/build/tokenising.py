@@ -1,4 +1,4 @@
-"""The last stage. Enters: one part of the input and what of it was there before. Leaves: a shard, and counts.
+"""The last stage: turns one part of the input, without what occurred before, into a shard and counts.
 
 Axes: T tokens, S sentences, D documents of a block.
 """
@@ -11,19 +11,18 @@ from typing import Any
 
 import numpy as np
 
-from bertie.data.build.memory import release_all
-from bertie.data.build.options import Setup
+from bertie.data.build.build_options import Setup
+from bertie.data.build.memory_use import release_all
 from bertie.data.build.parts import Work
 from bertie.data.build.repeats import REASONS, WHOLE, DropLog
 from bertie.data.corpus import shard_name
 from bertie.data.shards import Block, id_type, write_shard
 from bertie.errors import TokenizerError
-from bertie.text.cleaning import Cleaner
-from bertie.text.ideographs import IDEOGRAPHS
-from bertie.text.segmenters import Segmenter, load_segmenter
+from bertie.text.reading.cleaning import Cleaner
+from bertie.text.segmenters import IDEOGRAPHS, Segmenter, load_segmenter
 from bertie.text.sentences import split_sentences
-from bertie.text.tokenizer import Tokenizer, load_tokenizer
-from bertie.text.word_tokens import WordTokenizer
+from bertie.text.tokenizers.tokenizer import Tokenizer, load_tokenizer
+from bertie.text.tokenizers.word_tokens import WordTokenizer
 
 # Enough that calls cost nothing, little enough that a worker's memory stays small.
 BLOCK_CHARACTERS = 100_000

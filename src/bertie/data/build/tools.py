@@ -1,19 +1,20 @@
-"""What cuts the text: tokenizer, segmenter with its dictionary, sentence splitter. Enters: those of a build. Leaves:
-their names for the manifest, and a copy in the corpus folder, so that a later `add` needs no path; it is refused where
-any of them has become another since."""
+"""Keeps what cuts the text of a corpus (tokenizer, segmenter with its dictionary, sentence splitter): their names in
+the manifest, and a copy in the corpus folder, so that a later `add` needs no path; it is refused where any has
+changed."""
 
 import shutil
 from pathlib import Path
 
-from bertie.data.build.options import BuildOptions
+from bertie.data.build.build_options import BuildOptions
 from bertie.data.corpus import file_faults
 from bertie.data.duplicates import SIGNATURES
-from bertie.data.manifest import FileEntry, Manifest, entry_of, sync_folder
+from bertie.data.manifest import FileEntry, Manifest, entry_of
+from bertie.disk import sync_folder
 from bertie.errors import FolderError
 from bertie.text import sentences
 from bertie.text.segmenters import load_segmenter
-from bertie.text.sources import FILES as TOKENIZER_FILES
-from bertie.text.tokenizer import Tokenizer
+from bertie.text.tokenizers.tokenizer import Tokenizer
+from bertie.text.tokenizers.tokenizer_files import FILES as TOKENIZER_FILES
 
 FOLDER = "tokenizer"
 DICTIONARY = f"{FOLDER}/dictionary.txt"
@@ -55,7 +56,7 @@ def with_copy(options: BuildOptions, folder: Path) -> BuildOptions:
 
 
 def check_tools(manifest: Manifest, tools: dict[str, str], folder: Path) -> None:
-    """Refuses to add what would be cut otherwise than the rest of the corpus."""
+    """Refuses to add what would be cut differently from the rest of the corpus."""
     for entry in manifest.tool_files:
         for fault in file_faults(folder, entry):
             hint = "restore it from a copy, or build the corpus again"
@@ -67,4 +68,4 @@ def check_tools(manifest: Manifest, tools: dict[str, str], folder: Path) -> None
     ]
     if others:
         hint = "install the versions that made the corpus, or build it again with these"
-        raise FolderError(f"the corpus was made otherwise: {'; '.join(others)}", where=str(folder), hint=hint)
+        raise FolderError(f"the corpus was made with other tools: {'; '.join(others)}", where=str(folder), hint=hint)

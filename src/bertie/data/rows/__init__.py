@@ -1,4 +1,4 @@
-"""Labelled data as people have it, read by number without loading it: files in, rows out."""
+"""Turns labelled data, in files or in memory, into rows that are read by number."""
 
 from bertie.data.rows.columns import ColumnGuess, guess_columns
 from bertie.data.rows.faults import Faults, good_rows

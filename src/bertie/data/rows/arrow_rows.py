@@ -1,5 +1,6 @@
-"""Tables in Arrow's own layout. Enters: Parquet, Arrow files, and folders that `datasets` saved. Leaves: rows of Python
-values. Arrow files are mapped; Parquet cannot be entered at a row, so it is unpacked once to a temporary Arrow file."""
+"""Turns Parquet files, Arrow files, and folders that `datasets` saved into rows of Python values.
+
+Arrow files are mapped; Parquet cannot be read from a row on, so it is unpacked once to a temporary Arrow file."""
 
 import json
 import tempfile
@@ -19,7 +20,7 @@ BATCH = 1024  # rows
 
 
 class ArrowRows(Rows):
-    """Record batches by row. `features` tells the names of labels that are stored as numbers."""
+    """Record batches by row. `features` has the names of labels that are stored as numbers."""
 
     def __init__(self, name: str, schema: pa.Schema, batches: Iterable[pa.RecordBatch], features: Any = None):
         self.name, self.notices = name, []
@@ -81,7 +82,7 @@ def open_parquet(path: Path) -> ArrowRows:
         raise InputError("there is no such file", where=str(path), hint="check the path") from None
     except (pa.ArrowException, OSError) as error:
         what = f"not a Parquet file, or a broken one ({_first_line(error)})"
-        raise InputError(what, where=str(path), hint="fetch the file again") from None
+        raise InputError(what, where=str(path), hint="download the file again") from None
     rows = ArrowRows(str(path), schema, batches)
     num_bytes = sum(batch.nbytes for batch in batches)
     rows.notices.append(f"{path}: unpacked to a temporary file of {num_bytes:,} bytes in {tempfile.gettempdir()}")
@@ -93,10 +94,10 @@ def open_dataset(folder: Path) -> Rows:
     if (folder / "dataset_dict.json").is_file():
         splits = _read_json(folder / "dataset_dict.json").get("splits", [])
         hint = "name one of them: " + ", ".join(str(folder / str(split)) for split in splits)
-        raise InputError("the folder holds several splits", where=str(folder), hint=hint)
+        raise InputError("the folder has several splits", where=str(folder), hint=hint)
     if not (folder / "state.json").is_file():
         hint = "give files, or a folder that datasets wrote with save_to_disk (it has state.json and *.arrow)"
-        raise InputError("the folder is no saved dataset", where=str(folder), hint=hint)
+        raise InputError("the folder is not a saved dataset", where=str(folder), hint=hint)
     info = folder / "dataset_info.json"
     features = _read_json(info).get("features") if info.is_file() else None
     files = _read_json(folder / "state.json").get("_data_files") or []

@@ -1,5 +1,4 @@
-"""Labels that a file stores as numbers and names elsewhere. Enters: the features that Hugging Face datasets write
-beside their data. Leaves: the names, and values with names in place of numbers."""
+"""Names labels that are stored as numbers, by the features that Hugging Face datasets write beside their data."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -29,7 +28,7 @@ def features_in(schema: pa.Schema) -> Any:
 
 
 def named(value: Any, names: Sequence[str]) -> Any:
-    """-1 is how those files say that there is no label; it stays."""
+    """-1 means in those files that there is no label; it stays."""
     if isinstance(value, list):
         return [named(item, names) for item in value]
     return names[value] if isinstance(value, int) and 0 <= value < len(names) else value

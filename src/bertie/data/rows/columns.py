@@ -1,5 +1,5 @@
-"""Which column is which. Enters: rows and, for each role, the names that people give it. Leaves: a column for each role
-and the reason in one sentence; or an error that shows the columns and how to name one."""
+"""Finds the column of each role (text, label, ...) by the names that people give it, with the reason in one sentence;
+or raises an error that shows the columns and how to choose one."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from bertie.data.rows.header import is_number, shorten
 from bertie.data.rows.rows import RowError, Rows, spread_numbers
 from bertie.errors import InputError
 
-HOW_TO_NAME = "name it with --column {role}=NAME"
+HOW_TO_NAME = "choose it with `column={role}=NAME`"
 CLEARLY_LONGER = 1.5
 LONGEST_LABEL, MOST_LABELS = 50, 200  # characters; different ones in a sample
 LABEL_REPEATS = 2  # rows for each different label, at least
@@ -163,7 +163,7 @@ def _sampled(rows: Rows, sample: int) -> list[Column]:
         try:
             found.append(rows.row(number).values)
         except RowError:
-            continue  # it is told when the row is read for its own sake
+            continue  # it is reported when the row itself is read
     return [Column(name, [values.get(name) for values in found]) for name in rows.columns]
 
 
@@ -172,7 +172,7 @@ def _refuse(rows: Rows, role: str, columns: Sequence[Column]) -> NoReturn:
         raise InputError("there are no rows", where=rows.name)
     listed = ", ".join(f"{column.name!r} (such as {column.example})" for column in columns) or "none"
     hint = f"{HOW_TO_NAME.format(role=role)}; the columns are: {listed}"
-    raise InputError(f"which column is the {role} is not clear", where=rows.name, hint=hint)
+    raise InputError(f"it is not clear which column is the {role}", where=rows.name, hint=hint)
 
 
 def _is_number(value: Any) -> bool:

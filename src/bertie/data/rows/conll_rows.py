@@ -1,5 +1,5 @@
-"""Words in columns: one word a line, one cell for each column, a blank line after each sentence. Enters: a file's
-bytes. Leaves: one row a sentence, a list of cells for each column."""
+"""Reads words in columns: one word a line, one cell for each column, a blank line after each sentence. A row is a
+sentence, with a list of cells for each column."""
 
 from itertools import dropwhile
 
@@ -26,8 +26,8 @@ class ConllRows(Rows):
         if self.num_marks:
             self.notices.append(f"{self.name}: {self.num_marks:,} {MARK} lines are left out")
         if len(self.columns) > 1:
-            told = f"of {len(self.columns)} columns the first is called 'words', the last 'tags'"
-            self.notices.append(f"{self.name}: {told}")
+            named = f"of {len(self.columns)} columns the first is called 'words', the last 'tags'"
+            self.notices.append(f"{self.name}: {named}")
 
     @property
     def num_rows(self) -> int:

@@ -1,5 +1,5 @@
-"""What is wrong with the rows that were left out. Enters: faults, one by one. Leaves: counts by kind and one readable
-block, so that nothing is left out silently."""
+"""Collects what is wrong with the rows that are left out: counts by kind and a readable summary, so that nothing is
+left out silently."""
 
 from collections import Counter
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""A file's bytes by position. Enters: a path, plain or compressed. Leaves: `FileBytes`."""
+"""Reads a file's bytes by position; a compressed file is unpacked once."""
 
 import os
 import stat
@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from bertie.errors import InputError
-from bertie.text.lines import CODECS, open_bytes, read_or_refuse, refuse, unpack
+from bertie.text.reading.lines import CODECS, open_bytes, read_or_refuse, refuse, unpack
 
 BLOCK = 1 << 22
 MARK = b"\xef\xbb\xbf"  # the byte order mark that some programs put before UTF-8
@@ -47,7 +47,7 @@ def open_file(path: Path, notices: list[str]) -> FileBytes:
     codec = CODECS.get(path.suffix.lower())
     with open_bytes(path) as raw:
         if not stat.S_ISREG(os.fstat(raw.fileno()).st_mode):
-            refuse(str(path), "this is no plain file, and rows are read by their place", hint="save it to a file first")
+            refuse(str(path), "this is not a plain file, and rows are read by position", hint="save it to a file first")
         if codec is None:
             return FileBytes(os.dup(raw.fileno()), str(path))
         with unpack(raw, codec) as stream, tempfile.TemporaryFile() as spool:

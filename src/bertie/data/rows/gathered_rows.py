@@ -1,5 +1,4 @@
-"""What belongs together and stands in columns of its own (ending0, ending1, ...). Enters: rows. Leaves: the same rows
-with one column more, in which it is a list."""
+"""Gathers columns that belong together (ending0, ending1, ...) into one more column, of lists."""
 
 import re
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Whether a table's first row is its header. Enters: the first row and a sample of the others. Leaves: column names."""
+"""Decides whether a table's first row is its header, by that row and a sample of the others, and names the columns."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -27,7 +27,7 @@ def why_no_header(first: Sequence[str], others: Iterable[Sequence[str]]) -> str 
         # An equal cell below it in the same column: a label, not a name.
         for name, cell in zip(first, cells, strict=False):
             if name and name == cell:
-                return f"{name!r} stands in another row too"
+                return f"{name!r} is in another row too"
     return None
 
 

@@ -1,4 +1,4 @@
-"""Where the records of a text file begin. Enters: its bytes, block by block. Leaves: an `Index`: eight bytes a record.
+"""Finds where the records of a text file start: an `Index` has eight bytes a record.
 
 A newline ends a record where the number of quotes before it is even (RFC 4180), or, without quoting, always.
 """

@@ -1,6 +1,6 @@
-"""JSON objects as rows. Enters: a file with one object a line, or one list of objects. Leaves: rows of their fields.
+"""Reads JSON objects as rows: one object a line, or one list of objects.
 
-Lines are indexed and parsed when asked for. A list is held in memory as text.
+Lines are indexed, and parsed when they are read. A list is held in memory as text.
 """
 
 import json
@@ -14,7 +14,7 @@ from bertie.data.rows.file_bytes import FileBytes
 from bertie.data.rows.records import Records
 from bertie.data.rows.rows import Row, RowError, Rows, spread_numbers
 from bertie.errors import InputError
-from bertie.text.lines import conversion
+from bertie.text.reading.lines import conversion
 
 SAMPLE = 100  # rows whose fields are the columns
 HALF_PAIR = re.compile(r"\\ud[89a-f]", re.IGNORECASE)
@@ -85,9 +85,9 @@ class JsonList(Rows):
                 self._refuse(f"not valid JSON ({json_reason(error)})", place)
             place, opening = self._after_space(place), ","
         if text[place : place + 1] != "]":
-            self._refuse("the list of objects does not begin, go on or end here as it should", place)
+            self._refuse("this is not how a list of objects starts, continues or ends", place)
         if rest := text[place + 1 :].strip():
-            self._refuse(f"something stands after the list: {rest[:20]!r}", place)
+            self._refuse(f"there is something after the list: {rest[:20]!r}", place)
         return np.frombuffer(starts, np.int64), np.frombuffer(lines, np.int64)
 
     def _after_space(self, place: int) -> int:
@@ -125,7 +125,7 @@ def _object(value: Any, text: str, where: str) -> dict[str, Any]:
             json.dumps(value, ensure_ascii=False).encode("utf-8")
         except UnicodeEncodeError:
             what = "the row has half a surrogate pair (\\ud800 to \\udfff)"
-            raise RowError(what, where=where, kind="half a surrogate pair", hint="mend or remove it") from None
+            raise RowError(what, where=where, kind="half a surrogate pair", hint="fix or remove it") from None
     return value
 
 

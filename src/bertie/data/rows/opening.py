@@ -1,5 +1,4 @@
-"""Labelled data as people have it. Enters: paths and, where a file's name and look do not tell it, its kind. Leaves:
-`Rows`, whatever the kind."""
+"""Opens files of labelled data as `Rows`, whatever their kind."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -8,13 +7,13 @@ from bertie.data.rows.arrow_rows import open_arrow, open_dataset, open_parquet
 from bertie.data.rows.conll_rows import ConllRows
 from bertie.data.rows.file_bytes import FileBytes, open_file
 from bertie.data.rows.json_rows import JsonLines, JsonList
-from bertie.data.rows.line_rows import LineRows
-from bertie.data.rows.looking import HEAD, kind_by_looking
+from bertie.data.rows.records import LineRows
 from bertie.data.rows.rows import JoinedRows, Rows
 from bertie.data.rows.separated_rows import CSV, QUOTED_TSV, TSV, Dialect, SeparatedRows
+from bertie.data.rows.sniffing import HEAD, sniff_format
 from bertie.data.rows.squad_rows import SquadRows
 from bertie.errors import InputError
-from bertie.text.lines import CODECS, open_bytes, refuse_binary
+from bertie.text.reading.lines import CODECS, open_bytes, refuse_binary
 
 TABLES: dict[str, Dialect] = {dialect.name: dialect for dialect in (CSV, TSV, QUOTED_TSV)}
 TEXTS: dict[str, Callable[[FileBytes], Rows]] = {
@@ -46,10 +45,10 @@ def open_rows(
     paths: str | Path | Sequence[str | Path], format: str | None = None, *, header: bool | None = None
 ) -> Rows:
     """One or more files of one kind, or a folder that `datasets` saved. `format` names the kind (one of KINDS) where
-    ending and content do not tell it; `header` says whether csv and tsv begin with one, None guesses."""
+    ending and content do not show it; `header` is whether csv and tsv have one, None guesses."""
     given = [Path(path) for path in ([paths] if isinstance(paths, str | Path) else paths)]
     if format is not None and format not in KINDS:
-        raise InputError(f"the format {format!r} is not known", hint=f"known are {', '.join(KINDS)}")
+        raise InputError(f"the format {format!r} is not known", hint=f"known: {', '.join(KINDS)}")
     if not given:
         raise InputError("no file is given", hint="name one or more files of rows")
     if repeated := [path for path in given if given.count(path) > 1]:
@@ -83,15 +82,15 @@ def _open(path: Path, format: str | None, header: bool | None) -> Rows:
 
 
 def _look(source: FileBytes, ending: str) -> str:
-    found = kind_by_looking(source.head(HEAD), source.size <= HEAD)
+    found = sniff_format(source.head(HEAD), source.size <= HEAD)
     if ending in TABBED:
         # Words with tags are often called so.
         return "conll" if found == "conll" else "tsv"
     if found is None and ending == ".txt":
         return "lines"
     if found is None:
-        what = "which kind of file this is cannot be told from its name and content"
-        raise InputError(what, where=source.name, hint=f"name its format: {', '.join(KINDS)}")
+        what = "neither its name nor its content shows which kind of file this is"
+        raise InputError(what, where=source.name, hint=f"give its `format`: {', '.join(KINDS)}")
     return found
 
 

@@ -1,9 +1,9 @@
-"""The records of a text file by number. Enters: its bytes. Leaves: the text of one record, and where it stands."""
+"""Reads the records of a text file by number, each with its file and line."""
 
 from bertie.data.rows.file_bytes import FileBytes
 from bertie.data.rows.index import build_index
-from bertie.data.rows.rows import RowError
-from bertie.text.lines import MAX_LINE_BYTES, conversion
+from bertie.data.rows.rows import Row, RowError, Rows
+from bertie.text.reading.lines import MAX_LINE_BYTES, conversion
 
 SPACES = b" \t\r\v\f"
 
@@ -46,3 +46,22 @@ class Records:
     def first_line(self, number: int) -> str:
         """The text of a record that is one line, without its end."""
         return self.text(number).partition("\n")[0].removesuffix("\r")
+
+
+class LineRows(Rows):
+    """Plain text: one row for each line that is not blank, with the column `text`."""
+
+    columns = ("text",)
+
+    def __init__(self, source: FileBytes):
+        self.name, self.notices = source.name, []
+        self._records = Records(source)
+        if self._records.num_blank:
+            self.notices.append(f"{self.name}: {self._records.num_blank:,} blank lines are left out")
+
+    @property
+    def num_rows(self) -> int:
+        return len(self._records)
+
+    def _read(self, number: int) -> Row:
+        return Row({"text": self._records.first_line(number)}, self._records.where(number))

@@ -1,5 +1,4 @@
-"""Labelled rows by number. Enters: what a kind of file makes of one row. Leaves: the interface that all kinds share,
-the rows of several files as one, and a choice of rows."""
+"""Labelled rows by number: the interface that all kinds of data share, several files as one, and a choice of rows."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
@@ -11,7 +10,7 @@ from bertie.errors import InputError
 
 
 class Row(NamedTuple):
-    """The values by column, and where they stand: "file.csv:17", "file.parquet: row 17", "file.json: question ID"."""
+    """The values by column, and where they are: "file.csv:17", "file.parquet: row 17", "file.json: question ID"."""
 
     values: dict[str, Any]
     where: str
@@ -96,6 +95,7 @@ class JoinedRows(Rows):
 
 
 def spread_numbers(num_rows: int, sample: int) -> list[int]:
-    """At most `sample` numbers, evenly over all: files are often sorted by label, so the first rows tell too little."""
+    """At most `sample` numbers, evenly over all: files are often sorted by label, so the first rows are not
+    representative."""
     count = min(num_rows, sample)
     return [number * num_rows // count for number in range(count)]

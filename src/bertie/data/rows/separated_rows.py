@@ -1,4 +1,4 @@
-"""Tables as text: csv and tsv. Enters: a file's bytes. Leaves: rows of strings, each parsed when it is asked for."""
+"""Reads csv and tsv as rows of strings, each parsed when it is read."""
 
 import csv
 from collections.abc import Callable
@@ -10,7 +10,7 @@ from bertie.data.rows.header import header_names, numbered_names, shorten, usual
 from bertie.data.rows.records import Records
 from bertie.data.rows.rows import Row, RowError, Rows, spread_numbers
 from bertie.errors import InputError
-from bertie.text.lines import MAX_LINE_BYTES
+from bertie.text.reading.lines import MAX_LINE_BYTES
 
 SAMPLE = 1000
 
@@ -32,13 +32,13 @@ def split_tsv(text: str) -> list[str]:
     return text.partition("\n")[0].removesuffix("\r").split("\t")
 
 
-CSV = Dialect("csv", True, split_csv, "a cell with a comma, a quote or a line break stands in quotes")
+CSV = Dialect("csv", True, split_csv, "a cell with a comma, a quote or a line break is written in quotes")
 TSV = Dialect("tsv", False, split_tsv, "a cell has no tab and no line break, with quotes or without")
 QUOTED_TSV = Dialect("quoted-tsv", True, partial(split_csv, delimiter="\t"), CSV.hint.replace("comma", "tab"))
 
 
 class SeparatedRows(Rows):
-    """`header` says whether the first row names the columns; None guesses it and tells in `notices`."""
+    """`header` is whether the first row names the columns; None guesses, and `notices` has the guess."""
 
     def __init__(self, source: FileBytes, dialect: Dialect, header: bool | None = None):
         # The limit belongs to the process and is 128 KB at first. It is only ever raised.
@@ -75,8 +75,8 @@ class SeparatedRows(Rows):
         try:
             return self._dialect.split(text)
         except csv.Error as error:
-            reason = "a quote or a line break stands where none may be" if "new-line" in str(error) else str(error)
-            hint = 'a cell with a quote stands in quotes, and its quotes are written twice: "say ""so"""'
+            reason = "a quote or a line break is where none may be" if "new-line" in str(error) else str(error)
+            hint = 'a cell with a quote is written in quotes, and its quotes twice: "say ""so"""'
             where = self._records.where(record)
             raise RowError(f"not valid CSV ({reason})", where=where, kind="not valid CSV", hint=hint) from None
 
@@ -87,8 +87,8 @@ class SeparatedRows(Rows):
             reason = why_no_header(first, sample)
             self._has_header = reason is None
             names = ", ".join(repr(shorten(name)) for name in first)
-            told = f"the first row is data, since {reason}" if reason else f"the first row is the header: {names}"
-            self.notices.append(f"{self.name}: {told}")
+            guess = f"the first row is data, since {reason}" if reason else f"the first row is the header: {names}"
+            self.notices.append(f"{self.name}: {guess}")
         if self._has_header:
             self.columns = header_names(first)
             self._fewest = len(first)
@@ -100,9 +100,9 @@ class SeparatedRows(Rows):
             self._fewest, num_columns = usual_widths(map(len, [first, *sample]))
             self.columns = numbered_names(num_columns)
             if self._fewest < num_columns:
-                told = f"rows have {self._fewest} to {num_columns} cells; what a row does not have is None"
-                self.notices.append(f"{self.name}: {told}")
-        self._tell_quotes(sample)
+                widths = f"rows have {self._fewest} to {num_columns} cells; what a row does not have is None"
+                self.notices.append(f"{self.name}: {widths}")
+        self._notice_quotes(sample)
 
     def _sample(self) -> list[list[str]]:
         cells = []
@@ -110,12 +110,12 @@ class SeparatedRows(Rows):
             try:
                 cells.append(self._cells(record))
             except RowError:
-                continue  # it is told when the row is read
+                continue  # it is reported when the row is read
         return cells
 
-    def _tell_quotes(self, sample: list[list[str]]) -> None:
-        """Some programs write quoted cells into tsv. Nobody can tell them from quoted speech."""
+    def _notice_quotes(self, sample: list[list[str]]) -> None:
+        """Some programs write quoted cells into tsv. They cannot be distinguished from quoted speech."""
         quoted = [cell for cells in sample for cell in cells if len(cell) > 1 and cell[0] == cell[-1] == '"']
         if quoted and not self._dialect.quoted:
-            told = f"quotes around cells are kept as part of them, as in {shorten(quoted[0])}"
-            self.notices.append(f"{self.name}: {told} (the format quoted-tsv takes them off)")
+            kept = f"quotes around cells are kept as part of them, as in {shorten(quoted[0])}"
+            self.notices.append(f"{self.name}: {kept} (`format=quoted-tsv` removes them)")

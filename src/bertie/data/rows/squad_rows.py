@@ -1,5 +1,5 @@
-"""Questions on passages: SQuAD 1.1 and 2.0, and what is written like them. Enters: one JSON file, articles with
-paragraphs with questions. Leaves: one row a question. The file is held in memory; a passage once for its questions."""
+"""Reads questions on passages: SQuAD 1.1 and 2.0, and files in their format. A row is a question. The file is held in
+memory; a passage once for its questions."""
 
 import json
 from collections.abc import Iterator

@@ -1,1 +1,1 @@
-"""Documents enter, samples leave: each a pure function of (seed, epoch, index). One file for each shape."""
+"""Turns documents into samples, each a pure function of (seed, epoch, index). One file for each shape."""

@@ -1,4 +1,4 @@
-"""A shape and a corpus enter, numbered samples leave."""
+"""Turns a shape and a corpus into numbered samples."""
 
 from collections.abc import Callable, Sequence
 
@@ -7,7 +7,7 @@ from bertie.data.samples.packed import PackedSamples
 from bertie.data.samples.pairs import PairSamples
 from bertie.data.samples.parallel import ParallelSamples
 from bertie.data.samples.segments import SegmentSamples
-from bertie.data.samples.source import Documents, Samples
+from bertie.data.samples.sources import Documents, Samples
 from bertie.data.samples.streams import StreamSamples
 from bertie.data.samples.windows import WindowSamples
 from bertie.data.shapes import Parallel, SampleShape
@@ -28,10 +28,9 @@ def build_samples(shape: SampleShape, documents: Documents | Sequence[Documents]
     sides = documents if isinstance(documents, Sequence) else [documents]
     wanted = 2 if isinstance(shape, Parallel) else 1
     if len(sides) != wanted:
-        told, hint = ("parallel text", "give") if wanted == 2 else (f"one text ({shape.kind})", "leave out")
-        raise SpecError(
-            f"the model learns from {told}", hint=f"{hint} --translations, the corpus of the other language"
-        )
+        needed, action = ("parallel text", "give") if wanted == 2 else (f"one text ({shape.kind})", "leave out")
+        hint = f"{action} `translations`, the corpus of the other language"
+        raise SpecError(f"the model learns from {needed}", hint=hint)
     samples = BUILDERS[shape.kind](shape, *sides, frame)
     if samples.num_samples == 0:
         raise InputError("the corpus has no token, so there is no sample in it")

@@ -1,4 +1,4 @@
-"""Lengths of documents enter, numbered stretches of at most `room` tokens leave: even cuts, found by prefix sums.
+"""Cuts documents into numbered stretches of at most `room` tokens: even cuts, found by prefix sums.
 
 A document that fits is one stretch; a longer one is cut into equal parts. A cut moves back to the beginning of its word
 where that is near, so that words stay whole. The stretches of a document hold each of its tokens once.
@@ -6,7 +6,7 @@ where that is near, so that words stay whole. The stretches of a document hold e
 
 import numpy as np
 
-from bertie.data.samples.source import StoredDocument
+from bertie.data.samples.sources import StoredDocument
 
 SLACK = 8  # how far a cut may move back, in tokens
 

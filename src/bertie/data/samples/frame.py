@@ -1,13 +1,13 @@
-"""Stretches of text enter, the fields of a sample leave: special tokens around them, words and segments numbered."""
+"""Turns stretches of text into the fields of a sample: special tokens around them, words and segments numbered."""
 
 from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
 
-from bertie.data.samples.source import Arrays, Stretch
+from bertie.data.samples.sources import Arrays, Stretch
 from bertie.errors import SpecError
-from bertie.text.tokenizer import Tokenizer
+from bertie.text.tokenizers.tokenizer import Tokenizer
 
 
 @dataclass(frozen=True)
@@ -32,10 +32,10 @@ class Frame:
         """Tokens of text that a row of this length can hold."""
         taken = int(self.first is not None) + self._tail(1) + (num_texts - 1) * self._tail(self.num_between)
         if length - taken < 2 * num_texts:
-            raise SpecError(f"a length of {length} leaves no room beside {taken} special tokens")
+            raise SpecError(f"`max_length={length}` leaves no room beside {taken} special tokens")
         return length - taken
 
-    def put_around(self, stretch: Stretch) -> Arrays:
+    def wrap(self, stretch: Stretch) -> Arrays:
         return self._join([stretch], [1])[0]
 
     def put_around_two(self, one: Stretch, two: Stretch) -> Arrays:

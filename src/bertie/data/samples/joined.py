@@ -1,11 +1,11 @@
-"""All documents as one long text: documents enter, any range of it leaves, found by prefix sums. A separator, where the
+"""Joins all documents into one long text, of which any range is found by prefix sums. A separator, where the
 tokenizer has one, ends each document."""
 
 from typing import NamedTuple
 
 import numpy as np
 
-from bertie.data.samples.source import Documents
+from bertie.data.samples.sources import Documents
 
 
 class JoinedRange(NamedTuple):

@@ -1,4 +1,4 @@
-"""Full sentences packed across documents: documents enter, rows with `documents` leave. An epoch loses no token.
+"""Packs full sentences across documents into rows with the field `documents`. An epoch loses no token.
 
 The joined text is cut into blocks of about `ROWS` rows, and the number of rows of a block follows from its size alone,
 so that any row is found without packing those before it. Inside a block each row ends at the sentence border nearest to
@@ -12,11 +12,11 @@ import numpy as np
 from bertie.data.samples.cuts import SLACK, word_start
 from bertie.data.samples.frame import Frame
 from bertie.data.samples.joined import JoinedDocuments
-from bertie.data.samples.source import Arrays, Documents
+from bertie.data.samples.sources import Arrays, Documents
 from bertie.data.shapes import Packed
 
 ROWS = 32
-TRIED = 64  # documents that tell how long sentences are
+TRIED = 64  # documents that are read for how long sentences are
 MOST_BLOCKS = 64  # whose rows are remembered
 
 

@@ -1,5 +1,4 @@
-"""Two stretches and whether the second belongs to the first: documents enter, samples with `segments` and the label
-`partner` leave.
+"""Makes samples of two stretches, with `segments` and the label `partner`: whether the second belongs to the first.
 
 The true second stretch goes on where the first ends. The false one is from another document, or, for the order of
 sentences, the two are swapped. Both labels are equally likely for every sample, whatever its document: a stretch
@@ -10,7 +9,7 @@ import numpy as np
 
 from bertie.data.samples.cuts import EvenCuts, word_start
 from bertie.data.samples.frame import Frame
-from bertie.data.samples.source import Arrays, Documents, StoredDocument, Stretch, generator
+from bertie.data.samples.sources import Arrays, Documents, StoredDocument, Stretch, generator
 from bertie.data.shapes import Pairs
 from bertie.errors import InputError
 
@@ -33,7 +32,7 @@ class PairSamples:
                 f"the corpus has {num_documents} document{'s' * (num_documents != 1)} with text, but a false second "
                 "stretch must come from another document",
                 hint="build the corpus with its documents apart (a blank line ends one), or learn the order of "
-                "sentences instead: --sentences sop",
+                "sentences instead: `sentences=sop`",
             )
         if self.cuts.num_stretches == 0:
             raise InputError("no document of the corpus has two tokens, so there is no pair in it")

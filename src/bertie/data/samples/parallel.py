@@ -1,10 +1,10 @@
-"""A text and its translation: two corpora enter, of which document i of the one is document i of the other in another
-language; rows of both with `languages` and `positions` leave. The longer side is cut first; `num_cut` says how much."""
+"""Makes rows of a text and its translation, with `languages` and `positions`, from two corpora: document i of the one
+is the translation of document i of the other. The longer side is cut first; `num_cut` counts what is lost."""
 
 import numpy as np
 
 from bertie.data.samples.frame import Frame
-from bertie.data.samples.source import Arrays, Documents, Stretch
+from bertie.data.samples.sources import Arrays, Documents, Stretch
 from bertie.data.shapes import Parallel
 from bertie.errors import InputError
 
@@ -35,14 +35,14 @@ class ParallelSamples:
     @property
     def losses(self) -> list[str]:
         """What of the text is in no row, in sentences."""
-        told = []
+        found = []
         if self.num_left_out:
             of = f"of {self.documents.num_documents:,} texts"
-            told.append(f"{self.num_left_out:,} {of} are left out, as they or their translations are empty")
+            found.append(f"{self.num_left_out:,} {of} are left out, as they or their translations are empty")
         if self.num_cut_rows:
             rows = f"{self.num_cut_rows:,} of {self.num_samples:,} rows"
-            told.append(f"{rows} are cut to {self.longest:,} tokens: {self.num_cut:,} tokens are never seen")
-        return told
+            found.append(f"{rows} are cut to {self.longest:,} tokens: {self.num_cut:,} tokens are never seen")
+        return found
 
     def lengths(self, indices: np.ndarray) -> np.ndarray:
         numbers = self.pairs[indices]

@@ -1,10 +1,10 @@
-"""Stretches of single documents: documents enter, samples of `tokens` and `words` leave. Every token once an epoch."""
+"""Makes samples of stretches of single documents. Every token occurs once an epoch."""
 
 import numpy as np
 
 from bertie.data.samples.cuts import EvenCuts
 from bertie.data.samples.frame import Frame
-from bertie.data.samples.source import Arrays, Documents, Stretch
+from bertie.data.samples.sources import Arrays, Documents, Stretch
 from bertie.data.shapes import Segments
 
 
@@ -28,4 +28,4 @@ class SegmentSamples:
     def sample(self, seed: int, epoch: int, index: int) -> Arrays:
         number, part, parts = self.cuts.locate(index)
         document = self.documents.document(number)
-        return self.frame.put_around(Stretch.of(document, *self.cuts.edges(document, part, parts)))
+        return self.frame.wrap(Stretch.of(document, *self.cuts.edges(document, part, parts)))

@@ -1,6 +1,6 @@
-"""Persistent streams: documents enter, rows leave of which each goes on where the row before it in its stream ended.
+"""Turns documents into persistent streams: each row continues where the row before it in its stream ended.
 
-The corpus is one circle of tokens. Stream b begins at its own place on the circle and goes on for ever, over the ends
+The corpus is one circle of tokens. Stream b starts at its own place on the circle and never ends, over the ends
 of epochs too, so that a memory is never stale. The order is the corpus's own: the seed changes nothing.
 """
 
@@ -8,7 +8,7 @@ import numpy as np
 
 from bertie.data.samples.frame import Frame
 from bertie.data.samples.joined import JoinedDocuments, JoinedRange
-from bertie.data.samples.source import Arrays, Documents
+from bertie.data.samples.sources import Arrays, Documents
 from bertie.data.shapes import Streams
 from bertie.errors import InputError
 

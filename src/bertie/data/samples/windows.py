@@ -1,5 +1,5 @@
-"""Windows around each word, for static vectors: documents enter, stretches with `reach` and `sentences` leave, and
-`window_pairs` turns them into centres and contexts.
+"""Makes windows around each word, for static vectors: stretches with `reach` and `sentences`, which `window_pairs`
+turns into centres and contexts.
 
 A sample is a whole stretch, since one a centre would cost more to make than to learn from. An objective that leaves out
 frequent words drops them from the stretch first, with their `reach` and `sentences`: windows then reach farther.
@@ -9,7 +9,7 @@ import numpy as np
 
 from bertie.data.samples.cuts import EvenCuts
 from bertie.data.samples.frame import Frame, number_words
-from bertie.data.samples.source import Arrays, Documents, generator
+from bertie.data.samples.sources import Arrays, Documents, generator
 from bertie.data.shapes import Windows
 
 

@@ -1,6 +1,6 @@
-"""Other people's model folders: for each architecture, its config and its names of weights, as two-way tables.
+"""Model folders of `transformers`: for each architecture, how its config and its names of weights are read and written.
 
-`LAYOUTS` is the whole list, by the `model_type` of config.json; see `hf_layout` for which of them writes a recipe.
+`LAYOUTS` is the whole list, by the `model_type` of config.json; `hf_layout` finds the one that expresses a recipe.
 """
 
 from bertie.models.layouts import albert, bert, distilbert, electra, modernbert, roberta, xlm, xlnet
@@ -8,9 +8,7 @@ from bertie.models.layouts.layout import HFLayout
 
 LAYOUTS: dict[str, HFLayout] = {
     "bert": bert.LAYOUT,
-    "roberta": roberta.layout("roberta"),
-    "xlm-roberta": roberta.layout("xlm-roberta"),
-    "camembert": roberta.layout("camembert"),
+    **roberta.LAYOUTS,
     "albert": albert.LAYOUT,
     "electra": electra.LAYOUT,
     "distilbert": distilbert.LAYOUT,

@@ -8,21 +8,20 @@ from typing import Any
 from bertie.data.masking import NGrams
 from bertie.data.shapes import Pairs, Segments
 from bertie.models.layouts.labels import ANSWERS, CHOICE, ROWS, TOKENS
-from bertie.models.layouts.layout import Config, Entry, HFLayout, both
+from bertie.models.layouts.layout import HFLayout
+from bertie.models.layouts.names import Config, Names
 from bertie.models.layouts.post_norm import (
     LAYER_NORM,
     PLAIN,
     config_of,
-    embedding_entries,
+    encoder_names,
     encoder_of,
     has,
-    head_entries,
+    head_names,
     head_of,
-    if_expressible,
-    layer_entries,
     refuse_unknown,
 )
-from bertie.models.layouts.task_heads import HeadNames, TaskHeads, body_of
+from bertie.models.layouts.task_heads import HeadNames, TaskHeads
 from bertie.models.recipe import AnyObjective, Recipe
 from bertie.objectives.masked_lm import MaskedLM
 from bertie.objectives.sentence_order import SentenceOrder
@@ -41,6 +40,7 @@ TASKS = TaskHeads(
         TOKENS: HeadNames("classifier", **DROPOUT),
         ANSWERS: HeadNames("qa_outputs"),
     },
+    pooler="albert.pooler",
 )
 DEFAULTS = {  # where a config is silent
     "embedding_size": 128,
@@ -49,8 +49,8 @@ DEFAULTS = {  # where a config is silent
     "hidden_dropout_prob": 0.0,
     "attention_probs_dropout_prob": 0.0,
 }
-QKV = ("attention.query", "attention.key", "attention.value")
-PARTS = {
+LAYER: Names = {
+    "mixer.part.project": ("attention.query", "attention.key", "attention.value"),
     "mixer.part.output": "attention.dense",
     "mixer.residual.norm": "attention.LayerNorm",
     "feed_forward.part.up": "ffn",
@@ -78,10 +78,6 @@ def recipe_of(config: Config, names: frozenset[str]) -> Recipe:
     return Recipe(name="albert", tokenizer="unigram", encoder=encoder.changed(shared), objectives=tuple(objectives))
 
 
-def config(recipe: Recipe) -> dict[str, Any] | None:
-    return if_expressible(recipe, write_config, recipe_of, entries_of)
-
-
 def write_config(recipe: Recipe) -> dict[str, Any]:
     encoder = recipe.encoder
     heads = {objective.kind: objective for objective in recipe.objectives}
@@ -100,36 +96,31 @@ def write_config(recipe: Recipe) -> dict[str, Any]:
     }
 
 
-def entries_of(recipe: Recipe) -> list[Entry]:
-    encoder, stack = body_of(recipe), recipe.encoder.stack
-    entries = [
-        *embedding_entries(encoder, "albert."),
-        *both("encoder.embeddings.project", "albert.encoder.embedding_hidden_mapping_in"),
-        *TASKS.entries(recipe),
-    ]
+def names_of(recipe: Recipe) -> Names:
+    names: dict[str, Any] = {
+        "encoder.embeddings.project": "albert.encoder.embedding_hidden_mapping_in",
+        **head_names(
+            recipe, "predictions.dense", "predictions.LayerNorm", "predictions.decoder", bias="predictions.bias"
+        ),
+        "heads.sentence-order.output": "sop_classifier.classifier",
+        **TASKS.names(recipe),
+    }
+    stack = recipe.encoder.stack
     owners = sorted({stack.owner(layer) for layer in range(stack.depth)})  # type: ignore[union-attr]
     for group, layer in enumerate(owners):
         theirs = f"albert.encoder.albert_layer_groups.{group}.albert_layers.0"
-        entries += layer_entries(f"encoder.stack.blocks.{layer}", theirs, QKV, PARTS)
-    if encoder.pooler is not None:
-        entries += both("encoder.pooler.dense", "albert.pooler")
-    for objective in recipe.objectives:
-        if isinstance(objective, MaskedLM):
-            names = ("predictions.dense", "predictions.LayerNorm", "predictions.decoder")
-            entries += head_entries(objective, *names, bias="predictions.bias")
-        if isinstance(objective, SentenceOrder):
-            entries += both("heads.sentence-order.output", "sop_classifier.classifier")
-    return entries
+        names |= encoder_names("albert", theirs, LAYER, layer)
+    return names
 
 
 LAYOUT = HFLayout(
-    recipe=recipe_of,
-    config=config,
-    entries=entries_of,
+    read=recipe_of,
+    write=write_config,
+    names=names_of,
+    tasks=TASKS,
     prefix="albert.",
     kinds=frozenset({"masked-lm", "sentence-order"}),
     renamed={r"^(?=embeddings\.|encoder\.|pooler\.)": "albert.", **LAYER_NORM},
     # The rest are copies: of tied weights, or of a bias that one of two names is enough for.
     ignored=(r"albert\.embeddings\.position_ids", r"predictions\.(bias|decoder\.weight|decoder\.bias)"),
-    fitting=TASKS.fitting,
 )

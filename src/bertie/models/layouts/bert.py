@@ -5,19 +5,19 @@ from typing import Any
 
 from bertie.data.shapes import Pairs, Segments
 from bertie.models.layouts.labels import ANSWERS, CHOICE, ROWS, TOKENS
-from bertie.models.layouts.layout import Config, Entry, HFLayout, both
+from bertie.models.layouts.layout import HFLayout
+from bertie.models.layouts.names import Config, Names
 from bertie.models.layouts.post_norm import (
     LAYER_NORM,
     config_of,
-    encoder_entries,
+    encoder_names,
     encoder_of,
     has,
-    head_entries,
+    head_names,
     head_of,
-    if_expressible,
     refuse_unknown,
 )
-from bertie.models.layouts.task_heads import HeadNames, TaskHeads, body_of
+from bertie.models.layouts.task_heads import HeadNames, TaskHeads
 from bertie.models.recipe import AnyObjective, Recipe
 from bertie.objectives.masked_lm import MaskedLM
 from bertie.objectives.next_sentence import NextSentence
@@ -36,6 +36,7 @@ TASKS = TaskHeads(
         TOKENS: HeadNames("classifier"),
         ANSWERS: HeadNames("qa_outputs"),
     },
+    pooler="bert.pooler.dense",
 )
 
 
@@ -55,10 +56,6 @@ def recipe_of(config: Config, names: frozenset[str]) -> Recipe:
     return Recipe(name="bert", encoder=encoder, objectives=tuple(objectives))
 
 
-def config(recipe: Recipe) -> dict[str, Any] | None:
-    return if_expressible(recipe, write_config, recipe_of, entries_of)
-
-
 def write_config(recipe: Recipe) -> dict[str, Any]:
     heads = {objective.kind: objective for objective in recipe.objectives}
     masked = heads.get("masked-lm")
@@ -72,26 +69,24 @@ def write_config(recipe: Recipe) -> dict[str, Any]:
     }
 
 
-def entries_of(recipe: Recipe) -> list[Entry]:
-    entries = [*encoder_entries(body_of(recipe), "bert."), *TASKS.entries(recipe)]
-    for objective in recipe.objectives:
-        if isinstance(objective, MaskedLM):
-            transform, bias = "cls.predictions.transform", "cls.predictions.bias"
-            norm, decoder = f"{transform}.LayerNorm", "cls.predictions.decoder"
-            entries += head_entries(objective, f"{transform}.dense", norm, decoder, bias=bias)
-        if isinstance(objective, NextSentence):
-            entries += both("heads.next-sentence.output", "cls.seq_relationship")
-    return entries
+def names_of(recipe: Recipe) -> Names:
+    transform, decoder, bias = "cls.predictions.transform", "cls.predictions.decoder", "cls.predictions.bias"
+    return {
+        **encoder_names("bert"),
+        **head_names(recipe, f"{transform}.dense", f"{transform}.LayerNorm", decoder, bias),
+        "heads.next-sentence.output": "cls.seq_relationship",
+        **TASKS.names(recipe),
+    }
 
 
 LAYOUT = HFLayout(
-    recipe=recipe_of,
-    config=config,
-    entries=entries_of,
+    read=recipe_of,
+    write=write_config,
+    names=names_of,
+    tasks=TASKS,
     prefix="bert.",
     kinds=frozenset({"masked-lm", "next-sentence"}),
     renamed={r"^(?=embeddings\.|encoder\.|pooler\.)": "bert.", **LAYER_NORM},
     # The rest are copies: of tied weights, or of a bias that one of two names is enough for.
     ignored=(r"bert\.embeddings\.position_ids", r"cls\.predictions\.(bias|decoder\.weight|decoder\.bias)"),
-    fitting=TASKS.fitting,
 )

@@ -7,17 +7,16 @@ Sinusoidal positions are ordinary weights of the file, so that they are read and
 from typing import Any
 
 from bertie.models.layouts.labels import ANSWERS, CHOICE, ROWS, TOKENS
-from bertie.models.layouts.layout import Config, Entry, HFLayout
+from bertie.models.layouts.layout import HFLayout
+from bertie.models.layouts.names import Config, Names
 from bertie.models.layouts.post_norm import (
     LAYER_NORM,
     config_of,
-    embedding_entries,
+    encoder_names,
     encoder_of,
     has,
-    head_entries,
+    head_names,
     head_of,
-    if_expressible,
-    layer_entries,
     refuse_unknown,
 )
 from bertie.models.layouts.task_heads import HeadNames, TaskHeads
@@ -34,8 +33,8 @@ SPELLING = {  # the usual word -> theirs
     "hidden_dropout_prob": "dropout",
     "attention_probs_dropout_prob": "attention_dropout",
 }
-QKV = ("attention.q_lin", "attention.k_lin", "attention.v_lin")
-PARTS = {
+LAYER: Names = {
+    "mixer.part.project": ("attention.q_lin", "attention.k_lin", "attention.v_lin"),
     "mixer.part.output": "attention.out_lin",
     "mixer.residual.norm": "sa_layer_norm",
     "feed_forward.part.up": "ffn.lin1",
@@ -74,15 +73,15 @@ def recipe_of(config: Config, names: frozenset[str]) -> Recipe:
     return Recipe(name="distilbert", encoder=encoder, objectives=tuple(objectives))
 
 
-def config(recipe: Recipe) -> dict[str, Any] | None:
-    """A student's head has the names of any other head that tells masked tokens, so there is place for one of them."""
+def as_masked_lm(recipe: Recipe) -> Recipe:
+    """A student's head has the names of any other head that predicts masked tokens."""
+    heads = tuple(MaskedLM(head=one.head) if isinstance(one, MaskedLM) else one for one in recipe.objectives)
+    return recipe if len(heads) > 1 else recipe.replace(objectives=heads)
+
+
+def write_config(recipe: Recipe) -> dict[str, Any] | None:
     if len(recipe.objectives) > 1:
-        return None
-    told = tuple(MaskedLM(head=one.head) if isinstance(one, MaskedLM) else one for one in recipe.objectives)
-    return if_expressible(recipe.replace(objectives=told), write_config, recipe_of, entries_of)
-
-
-def write_config(recipe: Recipe) -> dict[str, Any]:
+        return None  # there is room for one head
     masked = next((one for one in recipe.objectives if isinstance(one, MaskedLM)), None)
     usual = config_of(recipe.encoder)
     return {
@@ -97,24 +96,22 @@ def write_config(recipe: Recipe) -> dict[str, Any]:
     }
 
 
-def entries_of(recipe: Recipe) -> list[Entry]:
-    entries = [*embedding_entries(recipe.encoder, "distilbert."), *TASKS.entries(recipe)]
-    for number in range(recipe.encoder.stack.depth):
-        theirs = f"distilbert.transformer.layer.{number}"
-        entries += layer_entries(f"encoder.stack.blocks.{number}", theirs, QKV, PARTS)
-    for objective in recipe.objectives:
-        if isinstance(objective, MaskedLM):
-            entries += head_entries(objective, "vocab_transform", "vocab_layer_norm", "vocab_projector")
-    return entries
+def names_of(recipe: Recipe) -> Names:
+    return {
+        **encoder_names("distilbert", "distilbert.transformer.layer.#", LAYER),
+        **head_names(recipe, "vocab_transform", "vocab_layer_norm", "vocab_projector"),
+        **TASKS.names(recipe),
+    }
 
 
 LAYOUT = HFLayout(
-    recipe=recipe_of,
-    config=config,
-    entries=entries_of,
+    read=recipe_of,
+    write=write_config,
+    names=names_of,
+    tasks=TASKS,
     prefix="distilbert.",
     kinds=frozenset({"masked-lm", "distillation"}),
     renamed={r"^(?=embeddings\.|transformer\.)": "distilbert.", **LAYER_NORM},
     ignored=(r"distilbert\.embeddings\.position_ids", r"vocab_projector\.weight"),  # the table of tokens again
-    fitting=TASKS.fitting,
+    simplify=as_masked_lm,
 )

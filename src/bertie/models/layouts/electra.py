@@ -8,17 +8,17 @@ from collections.abc import Mapping
 from typing import Any
 
 from bertie.models.layouts.labels import ANSWERS, CHOICE, ROWS, TOKENS
-from bertie.models.layouts.layout import Companion, Config, Entry, HFLayout, both
+from bertie.models.layouts.layout import HFLayout
+from bertie.models.layouts.names import Config, Names
 from bertie.models.layouts.post_norm import (
     LAYER_NORM,
     activation_of,
     config_of,
-    encoder_entries,
+    encoder_names,
     encoder_of,
     has,
-    head_entries,
+    head_names,
     head_of,
-    if_expressible,
     refuse_unknown,
 )
 from bertie.models.layouts.task_heads import HeadNames, TaskHeads
@@ -68,13 +68,9 @@ def recipe_of(config: Config, names: frozenset[str]) -> Recipe:
     return Recipe(name="electra", encoder=encoder, objectives=tuple(objectives))
 
 
-def config(recipe: Recipe) -> dict[str, Any] | None:
-    if any(config(companion.recipe) is None for companion in companions(recipe).values()):
+def write_config(recipe: Recipe) -> dict[str, Any] | None:
+    if any(LAYOUT.config(companion) is None for companion in companions(recipe).values()):
         return None
-    return if_expressible(recipe, write_config, recipe_of, entries_of)
-
-
-def write_config(recipe: Recipe) -> dict[str, Any]:
     encoder = recipe.encoder
     masked = next((one for one in recipe.objectives if isinstance(one, MaskedLM)), None)
     return {
@@ -88,41 +84,40 @@ def write_config(recipe: Recipe) -> dict[str, Any]:
     }
 
 
-def entries_of(recipe: Recipe) -> list[Entry]:
-    entries = [*encoder_entries(recipe.encoder, "electra."), *TASKS.entries(recipe)]
-    if recipe.encoder.embeddings.factor is not None:
-        entries += both("encoder.embeddings.project", "electra.embeddings_project")
-    for objective in recipe.objectives:
-        if isinstance(objective, ReplacedTokens):
-            entries += [
-                *both("heads.replaced-tokens.head.dense", "discriminator_predictions.dense"),
-                *both("heads.replaced-tokens.head.output", "discriminator_predictions.dense_prediction"),
-            ]
-        if isinstance(objective, MaskedLM):
-            names = ("generator_predictions.dense", "generator_predictions.LayerNorm", "generator_lm_head")
-            entries += head_entries(objective, *names)
-    return entries
+def names_of(recipe: Recipe) -> Names:
+    names = {
+        **encoder_names("electra"),
+        "encoder.embeddings.project": "electra.embeddings_project",
+        "heads.replaced-tokens.head.dense": "discriminator_predictions.dense",
+        "heads.replaced-tokens.head.output": "discriminator_predictions.dense_prediction",
+        **head_names(recipe, "generator_predictions.dense", "generator_predictions.LayerNorm", "generator_lm_head"),
+        **TASKS.names(recipe),
+    }
+    for folder, companion in companions(recipe).items():
+        for ours, theirs in names_of(companion).items():
+            parts = [theirs] if isinstance(theirs, str) else theirs
+            names[f"heads.replaced-tokens.generator.{ours}"] = tuple(f"{folder}/{part}" for part in parts)  # type: ignore[union-attr]
+    return names
 
 
-def companions(recipe: Recipe) -> Mapping[str, Companion]:
+def companions(recipe: Recipe) -> Mapping[str, Recipe]:
     for objective in recipe.objectives:
         if isinstance(objective, ReplacedTokens) and objective.generator is not None:
             masked = MaskedLM(head=objective.generator_head)
             tables = recipe.encoder.embeddings.tables  # which it shares, also where their sizes have changed since
             encoder = objective.generator.changed({"embeddings.tables": tables})
-            generator = Recipe(name="electra", tokenizer=recipe.tokenizer, encoder=encoder, objectives=(masked,))
-            return {GENERATOR: Companion("heads.replaced-tokens.generator.", generator)}
+            return {GENERATOR: recipe.replace(name="electra", encoder=encoder, objectives=(masked,))}
     return {}
 
 
 LAYOUT = HFLayout(
-    recipe=recipe_of,
-    config=config,
-    entries=entries_of,
+    read=recipe_of,
+    write=write_config,
+    names=names_of,
+    tasks=TASKS,
     prefix="electra.",
     kinds=frozenset({"replaced-tokens", "masked-lm"}),
     renamed={r"^(?=embeddings\.|embeddings_project\.|encoder\.)": "electra.", **LAYER_NORM},
     ignored=(r"electra\.embeddings\.position_ids", r"generator_lm_head\.weight"),  # the table of tokens again
     companions=companions,
-    fitting=TASKS.fitting,
 )

@@ -7,10 +7,11 @@ feed-forward instead of after it.
 from collections.abc import Sequence
 from typing import Any
 
-from bertie.errors import FolderError
+from bertie.errors import FolderError, SpecError
 from bertie.models.layouts.labels import ANSWERS, CHOICE, ROWS, TOKENS
-from bertie.models.layouts.layout import Config, Entry, HFLayout, only, weights
-from bertie.models.layouts.post_norm import activation_of, has, hf_activation, if_expressible, refuse_unknown
+from bertie.models.layouts.layout import HFLayout
+from bertie.models.layouts.names import Config, Names
+from bertie.models.layouts.post_norm import HF_ACTIVATIONS, activation_of, has, refuse_unknown
 from bertie.models.layouts.task_heads import HeadNames, TaskHeads, task_in, transform_of
 from bertie.models.recipe import AnyObjective, Recipe
 from bertie.nn.attention import AttentionSpec
@@ -95,9 +96,9 @@ def encoder_of(config: Config) -> EncoderSpec:
         stack=StackSpec(
             depth=config["num_hidden_layers"],
             block=first,
-            others=tuple(others),
+            next_blocks=tuple(others),
             visibility=tuple(seen[kind] for kind in cycle),
-            normed=True,
+            input_normed=True,
         ),
         initial_std=config.get("initializer_range", 0.02),
     )
@@ -131,20 +132,13 @@ def base_of(config: Config, kind: str) -> float:
 # --- recipe -> config
 
 
-def config(recipe: Recipe) -> dict[str, Any] | None:
-    if not isinstance(recipe.encoder.stack, StackSpec) or not recipe.encoder.stack.depth:
-        return None
-    return if_expressible(
-        unrolled(recipe), write_config, lambda written, names: unrolled(recipe_of(written, names)), entries_of
-    )
-
-
 def unrolled(recipe: Recipe) -> Recipe:
     """With each layer's block and visibility, so that two cycles that say the same are equal."""
     stack = recipe.encoder.stack
-    assert isinstance(stack, StackSpec)
-    first, *others = (stack.block_of(number) for number in range(stack.depth))
-    changes = {"block": first, "others": tuple(others), "visibility": visibilities(stack)}
+    if not isinstance(stack, StackSpec) or not stack.depth:
+        raise SpecError("has no such stack")
+    first, *others = (stack.layer_spec(number) for number in range(stack.depth))
+    changes = {"block": first, "next_blocks": tuple(others), "visibility": visibilities(stack)}
     return recipe.changed({f"encoder.stack.{name}": value for name, value in changes.items()})
 
 
@@ -157,7 +151,7 @@ def write_config(recipe: Recipe) -> dict[str, Any]:
     stack = encoder.stack
     assert isinstance(stack, StackSpec)
     block: Any = stack.block
-    scorers: list[Any] = [one.mixer.scorer for one in (block, *stack.others)]
+    scorers: list[Any] = [one.mixer.scorer for one in (block, *stack.next_blocks)]
     windows = [one for one in visibilities(stack) if isinstance(one, Window)]
     kinds = [LOCAL if isinstance(one, Window) else FULL for one in visibilities(stack)]
     bases = {**BASES, **{kind: scorer.base for kind, scorer in zip(kinds, scorers, strict=True)}}
@@ -171,7 +165,7 @@ def write_config(recipe: Recipe) -> dict[str, Any]:
         "num_hidden_layers": stack.depth,
         "num_attention_heads": block.mixer.num_heads,
         "intermediate_size": block.feed_forward.inner,
-        "hidden_activation": hf_activation(block.feed_forward.activation),
+        "hidden_activation": HF_ACTIVATIONS[block.feed_forward.activation],
         "layer_types": kinds,
         "local_attention": 2 * windows[0].reach if windows else LOCAL_ATTENTION,
         "rope_parameters": {kind: {"rope_type": "default", "rope_theta": base} for kind, base in bases.items()},
@@ -198,7 +192,7 @@ def task_config(recipe: Recipe) -> dict[str, Any]:
     tokens: RowState = getattr(getattr(task, "head", None), "tokens", "first")
     return {
         "classifier_pooling": {ours: theirs for theirs, ours in POOLING.items()}[tokens],
-        "classifier_activation": hf_activation(transform.activation),
+        "classifier_activation": HF_ACTIVATIONS[transform.activation],
         "classifier_bias": transform.bias,
         **TASKS.config(recipe),
     }
@@ -206,7 +200,7 @@ def task_config(recipe: Recipe) -> dict[str, Any]:
 
 def head_config(head: VocabularyHeadSpec) -> dict[str, Any]:
     return {
-        "classifier_activation": hf_activation(head.activation),
+        "classifier_activation": HF_ACTIVATIONS[head.activation],
         "classifier_bias": head.bias,
         "decoder_bias": True,
         "tie_word_embeddings": head.tied,
@@ -216,45 +210,34 @@ def head_config(head: VocabularyHeadSpec) -> dict[str, Any]:
 # --- names
 
 
-def entries_of(recipe: Recipe) -> list[Entry]:
-    embeddings, stack = recipe.encoder.embeddings, recipe.encoder.stack
-    assert isinstance(stack, StackSpec)
-    entries = [
-        *TASKS.entries(recipe),
-        only("encoder.embeddings.tables.tokens.weight", "model.embeddings.tok_embeddings.weight"),
-        *weights("encoder.embeddings.norm", "model.embeddings.norm", embeddings.norm_bias),
-        *weights("encoder.stack.final_norm", "model.final_norm", embeddings.norm_bias),
-    ]
-    for number in range(stack.depth):
-        ours, theirs = f"encoder.stack.blocks.{number}", f"model.layers.{number}"
-        block: Any = stack.block_of(number)
-        norm_bias, attention_bias, mlp_bias = block.residual.bias, block.mixer.bias, block.feed_forward.bias
-        if number:  # the first layer's states are normed already
-            entries += weights(f"{ours}.mixer.residual.norm", f"{theirs}.attn_norm", norm_bias)
-        entries += [
-            *weights(f"{ours}.mixer.part.project", f"{theirs}.attn.Wqkv", attention_bias),
-            *weights(f"{ours}.mixer.part.output", f"{theirs}.attn.Wo", attention_bias),
-            *weights(f"{ours}.feed_forward.residual.norm", f"{theirs}.mlp_norm", norm_bias),
-            *weights(f"{ours}.feed_forward.part.up", f"{theirs}.mlp.Wi", mlp_bias),
-            *weights(f"{ours}.feed_forward.part.down", f"{theirs}.mlp.Wo", mlp_bias),
-        ]
-    for objective in recipe.objectives:
-        if isinstance(objective, MaskedLM):
-            entries += weights("heads.masked-lm.transform.dense", "head.dense", objective.head.bias)
-            entries += weights("heads.masked-lm.transform.norm", "head.norm", objective.head.bias)
-            entries.append(only("heads.masked-lm.bias", "decoder.bias"))
-            if not objective.head.tied:
-                entries.append(only("heads.masked-lm.weight", "decoder.weight"))
-    return entries
+NAMES: Names = {
+    "encoder.embeddings.tables.tokens": "model.embeddings.tok_embeddings",
+    "encoder.embeddings.norm": "model.embeddings.norm",
+    "encoder.stack.final_norm": "model.final_norm",
+    "encoder.stack.blocks.#.mixer.residual.norm": "model.layers.#.attn_norm",
+    "encoder.stack.blocks.#.mixer.part.project": "model.layers.#.attn.Wqkv",
+    "encoder.stack.blocks.#.mixer.part.output": "model.layers.#.attn.Wo",
+    "encoder.stack.blocks.#.feed_forward.residual.norm": "model.layers.#.mlp_norm",
+    "encoder.stack.blocks.#.feed_forward.part.up": "model.layers.#.mlp.Wi",
+    "encoder.stack.blocks.#.feed_forward.part.down": "model.layers.#.mlp.Wo",
+    "heads.masked-lm.transform.dense": "head.dense",
+    "heads.masked-lm.transform.norm": "head.norm",
+    "heads.masked-lm": "decoder",
+}
+
+
+def names_of(recipe: Recipe) -> Names:
+    return {**NAMES, **TASKS.names(recipe)}
 
 
 LAYOUT = HFLayout(
-    recipe=recipe_of,
-    config=config,
-    entries=entries_of,
+    read=recipe_of,
+    write=write_config,
+    names=names_of,
+    tasks=TASKS,
     prefix="model.",
     kinds=frozenset({"masked-lm"}),
     renamed={r"^(?=embeddings\.|layers\.|final_norm\.)": "model."},
     ignored=(r"decoder\.weight",),
-    fitting=TASKS.fitting,
+    simplify=unrolled,
 )

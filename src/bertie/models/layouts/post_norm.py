@@ -1,13 +1,9 @@
-"""What the folders of BERT and its nearest relatives share: the config of a post-norm encoder, and its names."""
+"""Shared by the layouts of BERT and its closest relatives: the config of a post-norm encoder, and its names."""
 
-from collections.abc import Callable, Mapping
 from typing import Any
 
-from pydantic import ValidationError
-
-from bertie.errors import FolderError, SpecError
-from bertie.models.layouts.layout import Config, Entry, both, only
-from bertie.models.layouts.task_heads import body_of, computed
+from bertie.errors import FolderError
+from bertie.models.layouts.names import Config, Names
 from bertie.models.recipe import Recipe
 from bertie.nn.attention import AttentionSpec
 from bertie.nn.embeddings import EmbeddingsSpec, TableSpec
@@ -19,8 +15,6 @@ from bertie.nn.residual import PostNormSpec
 from bertie.nn.scoring import DotProductSpec
 from bertie.nn.stack import BlockSpec, StackSpec
 from bertie.objectives.masked_lm import MaskedLM
-from bertie.objectives.pair_relation import PairRelation
-from bertie.tasks.task import Task
 
 ACTIVATION_NAMES: dict[str, ActivationName] = {
     "gelu": "gelu",
@@ -31,6 +25,7 @@ ACTIVATION_NAMES: dict[str, ActivationName] = {
     "silu": "silu",
     "swish": "silu",
 }
+HF_ACTIVATIONS = {ours: theirs for theirs, ours in reversed(ACTIVATION_NAMES.items())}
 PLAIN = {"position_embedding_type": "absolute", "is_decoder": False, "add_cross_attention": False}
 LAYER_NORM = {r"LayerNorm\.gamma$": "LayerNorm.weight", r"LayerNorm\.beta$": "LayerNorm.bias"}
 
@@ -39,7 +34,7 @@ LAYER_NORM = {r"LayerNorm\.gamma$": "LayerNorm.weight", r"LayerNorm\.beta$": "La
 
 
 def encoder_of(config: Config, *, pooler: bool, first_position: int = 0, factor: int | None = None) -> EncoderSpec:
-    """`first_position` is the row of the first token in the table of positions."""
+    """Reads an encoder. `first_position` is the row of the first token in the table of positions."""
     eps, dropout = config.get("layer_norm_eps", 1e-12), config.get("hidden_dropout_prob", 0.1)
     tables = (
         TableSpec(field="tokens", size=config["vocab_size"]),
@@ -72,14 +67,12 @@ def head_of(config: Config) -> VocabularyHeadSpec:
 def activation_of(config: Config, key: str = "hidden_act") -> ActivationName:
     name = config.get(key, "gelu")
     if not isinstance(name, str) or name not in ACTIVATION_NAMES:
-        raise FolderError(
-            f"config.json asks for the activation {name!r}", hint=f"known are {', '.join(ACTIVATION_NAMES)}"
-        )
+        raise FolderError(f"config.json has the activation {name!r}", hint=f"known are {', '.join(ACTIVATION_NAMES)}")
     return ACTIVATION_NAMES[name]
 
 
 def refuse_unknown(config: Config, wanted: Config = PLAIN) -> None:
-    """Settings that change the computation and that this layout does not read."""
+    """Refuses settings that change the computation and that this layout does not read."""
     for name, value in wanted.items():
         if config.get(name, value) != value:
             raise FolderError(f"config.json sets {name} to {config[name]!r}, which is not supported here")
@@ -89,7 +82,7 @@ def refuse_unknown(config: Config, wanted: Config = PLAIN) -> None:
 
 
 def config_of(encoder: EncoderSpec) -> dict[str, Any]:
-    """May raise KeyError or AttributeError where the encoder is of another kind: see `if_expressible`."""
+    """May raise KeyError or AttributeError where the encoder is of another kind: see `HFLayout.config`."""
     block: Any = encoder.stack.block  # type: ignore[union-attr]
     sizes = {table.field: table.size for table in encoder.embeddings.tables}
     return {
@@ -100,7 +93,7 @@ def config_of(encoder: EncoderSpec) -> dict[str, Any]:
         "num_hidden_layers": encoder.stack.depth,
         "num_attention_heads": block.mixer.num_heads,
         "intermediate_size": block.feed_forward.inner,
-        "hidden_act": hf_activation(block.feed_forward.activation),
+        "hidden_act": HF_ACTIVATIONS[block.feed_forward.activation],
         "hidden_dropout_prob": block.residual.dropout,
         "attention_probs_dropout_prob": block.mixer.scorer.dropout,
         "layer_norm_eps": block.residual.norm_eps,
@@ -108,67 +101,10 @@ def config_of(encoder: EncoderSpec) -> dict[str, Any]:
     }
 
 
-def hf_activation(name: ActivationName) -> str:
-    return {ours: theirs for theirs, ours in reversed(ACTIVATION_NAMES.items())}[name]
-
-
-def if_expressible(
-    recipe: Recipe,
-    write: Callable[[Recipe], dict[str, Any]],
-    read: Callable[[Config, frozenset[str]], Recipe],
-    entries: Callable[[Recipe], list[Entry]],
-) -> dict[str, Any] | None:
-    """The config, or None where it cannot be written, or where reading it back would not give this model again."""
-    if recipe.encoder.pooler is None and any(isinstance(one, PairRelation) for one in recipe.objectives):
-        return None  # their heads of pairs always stand on a pooler
-    try:
-        config = write(recipe)
-        return config if same_model(read(config, names_of(entries(recipe))), recipe) else None
-    except (KeyError, AttributeError, FolderError, SpecError, ValidationError):
-        return None
-
-
-def same_model(one: Recipe, other: Recipe) -> bool:
-    """The same computation with the same heads. How tokens are masked, and in which samples, is in no config."""
-    return body_of(one) == body_of(other) and heads_of(one) == heads_of(other)
-
-
-def heads_of(recipe: Recipe) -> dict[str, Any]:
-    """What a config tells of them, by kind. Several kinds of task are the same there."""
-    told = ("head", "activation")
-    heads: dict[str, Any] = {}
-    for one in recipe.objectives:
-        if isinstance(one, Task):
-            heads["task"] = computed(one, recipe.encoder)
-        else:
-            heads[one.kind] = [getattr(one, name, None) for name in told]
-    return heads
-
-
 # --- names
 
-
-def encoder_entries(encoder: EncoderSpec, prefix: str) -> list[Entry]:
-    """`prefix` ends with a dot."""
-    entries = embedding_entries(encoder, prefix)
-    for number in range(encoder.stack.depth):
-        entries += layer_entries(f"encoder.stack.blocks.{number}", f"{prefix}encoder.layer.{number}")
-    if encoder.pooler is not None:
-        entries += both("encoder.pooler.dense", f"{prefix}pooler.dense")
-    return entries
-
-
-def embedding_entries(encoder: EncoderSpec, prefix: str) -> list[Entry]:
-    tables = [
-        only(f"encoder.embeddings.tables.{field}.weight", f"{prefix}embeddings.{TABLES[field]}_embeddings.weight")
-        for field in encoder.embeddings.fields
-    ]
-    return [*tables, *both("encoder.embeddings.norm", f"{prefix}embeddings.LayerNorm")]
-
-
-TABLES = {"tokens": "word", "positions": "position", "segments": "token_type"}
-QKV = ("attention.self.query", "attention.self.key", "attention.self.value")
-PARTS = {
+LAYER: Names = {  # within "encoder.stack.blocks.#" and within their layer
+    "mixer.part.project": ("attention.self.query", "attention.self.key", "attention.self.value"),
     "mixer.part.output": "attention.output.dense",
     "mixer.residual.norm": "attention.output.LayerNorm",
     "feed_forward.part.up": "intermediate.dense",
@@ -177,27 +113,33 @@ PARTS = {
 }
 
 
-def layer_entries(ours: str, theirs: str, qkv: tuple[str, ...] = QKV, parts: Mapping[str, str] = PARTS) -> list[Entry]:
-    """`qkv` and `parts` are their names within a layer; ours project queries, keys and values at once."""
-    projected = [
-        Entry(f"{ours}.mixer.part.project.{last}", tuple(f"{theirs}.{name}.{last}" for name in qkv))
-        for last in ("weight", "bias")
-    ]
-    others = [both(f"{ours}.{part}", f"{theirs}.{name}") for part, name in parts.items()]
-    return [*projected, *(entry for entries in others for entry in entries)]
+def encoder_names(body: str, layer: str | None = None, parts: Names = LAYER, number: int | str = "#") -> dict[str, Any]:
+    """Names of an encoder that they call `body`. `layer` is what they call a layer, `number` is our number of it."""
+    layer = layer or f"{body}.encoder.layer.#"
+    names: dict[str, Any] = {
+        "encoder.embeddings.tables.tokens": f"{body}.embeddings.word_embeddings",
+        "encoder.embeddings.tables.positions": f"{body}.embeddings.position_embeddings",
+        "encoder.embeddings.tables.segments": f"{body}.embeddings.token_type_embeddings",
+        "encoder.embeddings.norm": f"{body}.embeddings.LayerNorm",
+    }
+    for ours, theirs in parts.items():
+        several = [theirs] if isinstance(theirs, str) else theirs
+        names[f"encoder.stack.blocks.{number}.{ours}"] = tuple(f"{layer}.{part}" for part in several)  # type: ignore[union-attr]
+    return names
 
 
-def head_entries(objective: MaskedLM, dense: str, norm: str, decoder: str, *, bias: str | None = None) -> list[Entry]:
-    """Of a head with a transform. `bias` is where that of a tied head is kept, if not with the decoder."""
-    head = f"heads.{objective.kind}"
-    transform = [*both(f"{head}.transform.dense", dense), *both(f"{head}.transform.norm", norm)]
-    if not objective.head.tied:
-        return [*transform, *both(head, decoder)]
-    return [*transform, only(f"{head}.bias", bias or f"{decoder}.bias")]
-
-
-def names_of(entries: list[Entry]) -> frozenset[str]:
-    return frozenset(name for entry in entries for name in entry.theirs)
+def head_names(recipe: Recipe, dense: str, norm: str, decoder: str, bias: str | None = None) -> Names:
+    """Names of heads that predict tokens. `bias` is where that of a tied head is kept, if not with the decoder."""
+    names: dict[str, str] = {}
+    for objective in recipe.objectives:
+        if isinstance(objective, MaskedLM):
+            head = f"heads.{objective.name}"
+            names |= {f"{head}.transform.dense": dense, f"{head}.transform.norm": norm}
+            if objective.head.tied:
+                names[f"{head}.bias"] = bias or f"{decoder}.bias"
+            else:
+                names[head] = decoder
+    return names
 
 
 def has(names: frozenset[str], prefix: str) -> bool:

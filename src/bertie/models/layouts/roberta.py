@@ -7,19 +7,19 @@ from typing import Any
 from bertie.data.shapes import Packed
 from bertie.errors import FolderError
 from bertie.models.layouts.labels import ANSWERS, CHOICE, ROWS, TOKENS
-from bertie.models.layouts.layout import Config, Entry, HFLayout
+from bertie.models.layouts.layout import HFLayout
+from bertie.models.layouts.names import Config, Names
 from bertie.models.layouts.post_norm import (
     LAYER_NORM,
     config_of,
-    encoder_entries,
+    encoder_names,
     encoder_of,
     has,
-    head_entries,
+    head_names,
     head_of,
-    if_expressible,
     refuse_unknown,
 )
-from bertie.models.layouts.task_heads import HeadNames, TaskHeads, body_of
+from bertie.models.layouts.task_heads import HeadNames, TaskHeads
 from bertie.models.recipe import AnyObjective, Recipe, TokenizerKind
 from bertie.objectives.masked_lm import MaskedLM
 
@@ -31,7 +31,7 @@ HEADS = {
     TOKENS: HeadNames("classifier"),
     ANSWERS: HeadNames("qa_outputs"),
 }
-TASKS = {model_type: TaskHeads(name, HEADS) for model_type, name in CLASSES.items()}
+TASKS = {model_type: TaskHeads(name, HEADS, pooler="roberta.pooler.dense") for model_type, name in CLASSES.items()}
 
 
 def recipe_of(model_type: str, config: Config, names: frozenset[str]) -> Recipe:
@@ -50,15 +50,9 @@ def recipe_of(model_type: str, config: Config, names: frozenset[str]) -> Recipe:
     return Recipe(name=model_type, tokenizer=TOKENIZERS[model_type], encoder=encoder, objectives=tuple(objectives))
 
 
-def config(model_type: str, recipe: Recipe) -> dict[str, Any] | None:
-    """Those with the tokenizer of another are the other's."""
-    unigram = TOKENIZERS[model_type] == "unigram"
-    if (recipe.tokenizer == "unigram") != unigram:
-        return None
-    return if_expressible(recipe, partial(write_config, model_type), partial(recipe_of, model_type), entries_of)
-
-
-def write_config(model_type: str, recipe: Recipe) -> dict[str, Any]:
+def write_config(model_type: str, recipe: Recipe) -> dict[str, Any] | None:
+    if (recipe.tokenizer == "unigram") != (TOKENIZERS[model_type] == "unigram"):
+        return None  # it belongs to the other
     masked = next((one for one in recipe.objectives if isinstance(one, MaskedLM)), None)
     return {
         "architectures": [CLASSES[model_type] + ("ForMaskedLM" if masked else "Model")],
@@ -72,24 +66,25 @@ def write_config(model_type: str, recipe: Recipe) -> dict[str, Any]:
     }
 
 
-def entries_of(recipe: Recipe) -> list[Entry]:
-    entries = [*encoder_entries(body_of(recipe), "roberta."), *TASKS["roberta"].entries(recipe)]
-    for objective in recipe.objectives:
-        if isinstance(objective, MaskedLM):
-            names = ("lm_head.dense", "lm_head.layer_norm", "lm_head.decoder")
-            entries += head_entries(objective, *names, bias="lm_head.bias")
-    return entries
+def names_of(recipe: Recipe) -> Names:
+    return {
+        **encoder_names("roberta"),
+        **head_names(recipe, "lm_head.dense", "lm_head.layer_norm", "lm_head.decoder", "lm_head.bias"),
+        **TASKS["roberta"].names(recipe),
+    }
 
 
-def layout(model_type: str) -> HFLayout:
-    return HFLayout(
-        recipe=partial(recipe_of, model_type),
-        config=partial(config, model_type),
-        entries=entries_of,
+LAYOUTS = {
+    model_type: HFLayout(
+        read=partial(recipe_of, model_type),
+        write=partial(write_config, model_type),
+        names=names_of,
+        tasks=TASKS[model_type],
         prefix="roberta.",
         kinds=frozenset({"masked-lm"}),
         renamed={r"^(?=embeddings\.|encoder\.|pooler\.)": "roberta.", **LAYER_NORM},
         # The rest are copies: of tied weights, or of a bias that one of two names is enough for.
         ignored=(r"roberta\.embeddings\.position_ids", r"lm_head\.(bias|decoder\.weight|decoder\.bias)"),
-        fitting=TASKS[model_type].fitting,
     )
+    for model_type in CLASSES
+}

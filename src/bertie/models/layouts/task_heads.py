@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from bertie.models.layouts.labels import label_config, looks_at_rows, role_of, task_of
-from bertie.models.layouts.layout import Config, Entry, both, weights
+from bertie.models.layouts.labels import ANSWERS, TOKENS, label_config, reads_rows, role_of, task_of
+from bertie.models.layouts.names import Config
 from bertie.models.recipe import AnyObjective, Recipe
 from bertie.nn.encoder import EncoderSpec
 from bertie.nn.heads import SequenceHeadSpec, TransformSpec
@@ -18,8 +18,8 @@ from bertie.tasks.task import Task
 
 @dataclass(frozen=True)
 class HeadNames:
-    """The head of one class: what its layers are called, and what it computes. Of `head` only transform and dropout
-    are said of heads that look at all tokens."""
+    """The head of one class: the names of its layers, and what it computes. For heads that read all tokens, `head` has
+    only the transform and the dropout."""
 
     output: str
     dense: str | None = None  # None: there is no transform
@@ -29,10 +29,6 @@ class HeadNames:
     dropout: str | None = "classifier_dropout"  # where the config keeps its rate
     rate: float | None = None  # where the config is silent; None: that of the encoder
     suffix: str = ""  # of the class
-
-    def is_in(self, config: Config, names: frozenset[str]) -> bool:
-        computes = all(config.get(name, value) == value for name, value in self.settings.items())
-        return computes and f"{self.output}.weight" in names
 
     def head_in(self, config: Config) -> SequenceHeadSpec:
         rate = config.get(self.dropout) if self.dropout else None
@@ -48,89 +44,78 @@ class TaskHeads:
 
     family: str
     heads: Mapping[str, HeadNames]
+    pooler: str | None = None  # their name of the encoder's pooler, where there is no task
 
     def read(self, config: Config, names: frozenset[str]) -> AnyObjective | None:
-        """Unlike other heads it must also be told by the config: tensors of several classes have the same names."""
+        """Reads the task of a config. The names of tensors are not enough: several classes have the same."""
         classes = config.get("architectures")
         for role, known in self.heads.items():
-            told = isinstance(classes, list) and f"{self.family}{role}{known.suffix}" in classes
-            if told and known.is_in(config, names):
+            if not isinstance(classes, list) or f"{self.family}{role}{known.suffix}" not in classes:
+                continue
+            computes = all(config.get(name, value) == value for name, value in known.settings.items())
+            if computes and f"{known.output}.weight" in names:
                 return task_of(role, config, known.head_in(config))
         return None
 
     def config(self, recipe: Recipe) -> dict[str, Any]:
-        """Nothing without a task. May raise KeyError, where there is no such class."""
+        """What a config states of a task; nothing without one. Raises KeyError where there is no such class."""
         task = task_in(recipe)
         if task is None:
             return {}
-        known, rate = self._of(task), dropout_of(task)
+        known = self.heads[role_of(task) or ""]
+        rate = getattr(getattr(task, "head", task), "dropout", None)
         return {
-            "architectures": [f"{self.family}{role_of(task)}{known.suffix}"],
+            "architectures": [self.class_of(task)],
             **known.settings,
             **({known.dropout: rate} if known.dropout and rate is not None else {}),
             **label_config(task),
         }
 
-    def entries(self, recipe: Recipe) -> list[Entry]:
+    def names(self, recipe: Recipe) -> dict[str, str]:
+        """Names of the head and of the encoder's pooler, which stands for a layer of the head, or alone."""
         task = task_in(recipe)
         if task is None:
-            return []
-        known, ours = self._of(task), f"heads.{task.kind}"
-        entries = both(f"{ours}.output", known.output)
-        if known.dense and (transform := transform_of(task, recipe.encoder)):
-            dense = "encoder.pooler.dense" if is_pooled(task, recipe.encoder) else f"{ours}.transform.dense"
-            entries += weights(dense, known.dense, transform.bias)
-            if known.norm:
-                entries += weights(f"{ours}.transform.norm", known.norm, transform.bias)
-        return entries
+            return {"encoder.pooler.dense": self.pooler} if self.pooler else {}
+        role, ours = role_of(task) or "", f"heads.{task.name}"
+        known = self.heads[role]
+        names = {f"{ours}.output": known.output}
+        if known.dense:
+            names[f"{ours}.transform.dense"] = known.dense
+            if role not in (TOKENS, ANSWERS):
+                names["encoder.pooler.dense"] = known.dense
+        if known.norm:
+            names[f"{ours}.transform.norm"] = known.norm
+        return names
+
+    def class_of(self, task: Task) -> str | None:
+        """The class of `transformers` for a task; None where it has none."""
+        role = role_of(task) or ""
+        return f"{self.family}{role}{self.heads[role].suffix}" if role in self.heads else None
 
     def fitting(self, task: Task, config: Config) -> Task:
-        """The task with a head that computes what theirs does over the encoder of that config, where there is such."""
+        """The task with a head that computes the same as theirs over the encoder of that config, if there is one."""
         known = self.heads.get(role_of(task) or "")
         if known is None:
             return task
         head = known.head_in(config)
-        if looks_at_rows(task):
-            return task.replace(head=head.replace(dropout=dropout_of(task)))
+        if reads_rows(task):
+            return task.replace(head=head.replace(dropout=getattr(getattr(task, "head", task), "dropout", None)))
         return task.replace(transform=head.transform)
 
     def keeps_pooler(self, task: AnyObjective | None, pooler: str) -> bool:
-        """Whether the encoder has its pooler beside this task; `pooler` is their name of it. Old folders of classes
-        that have none may hold one nonetheless."""
-        return not isinstance(task, Task) or (self._of(task).dense or "").startswith(pooler)
-
-    def _of(self, task: Task) -> HeadNames:
-        return self.heads[role_of(task) or ""]
+        """Whether the encoder keeps its pooler beside this task; `pooler` is their name of it. Old folders may contain
+        one even for classes that do not use it."""
+        return not isinstance(task, Task) or (self.heads[role_of(task) or ""].dense or "").startswith(pooler)
 
 
 def task_in(recipe: Recipe) -> Task | None:
     return next((one for one in recipe.objectives if isinstance(one, Task)), None)
 
 
-def dropout_of(task: Task) -> float | None:
-    """Of its head; None where that has none."""
-    return getattr(getattr(task, "head", task), "dropout", None)
-
-
-def body_of(recipe: Recipe) -> EncoderSpec:
-    """The encoder without its pooler where there is a task, whose head speaks for it."""
-    return recipe.encoder if task_in(recipe) is None else recipe.encoder.replace(pooler=None)
-
-
-def is_pooled(task: Task, encoder: EncoderSpec) -> bool:
-    return looks_at_rows(task) and encoder.pooler is not None
-
-
 def transform_of(task: Task, encoder: EncoderSpec) -> TransformSpec | None:
-    """What is done before the output, be it by the head or by the encoder's pooler."""
-    if is_pooled(task, encoder):
+    """The layer before the output, whether it belongs to the head or is the encoder's pooler."""
+    if encoder.pooler is not None and reads_rows(task):
         return TransformSpec()
     owner: Any = getattr(task, "head", task)
     transform: TransformSpec | None = owner.transform
     return transform
-
-
-def computed(task: Task, encoder: EncoderSpec) -> dict[str, Any]:
-    """What a config must tell of it."""
-    states = getattr(getattr(task, "head", None), "tokens", None)
-    return {"role": role_of(task), "states": states, "transform": transform_of(task, encoder)}

@@ -7,8 +7,9 @@ from typing import Any
 
 from bertie.data.shapes import Parallel
 from bertie.models.layouts.labels import ANSWERS, ROWS, TOKENS
-from bertie.models.layouts.layout import Config, Entry, HFLayout, both, only
-from bertie.models.layouts.post_norm import has, if_expressible, refuse_unknown
+from bertie.models.layouts.layout import HFLayout
+from bertie.models.layouts.names import Config, Names
+from bertie.models.layouts.post_norm import has, refuse_unknown
 from bertie.models.layouts.task_heads import HeadNames, TaskHeads
 from bertie.models.recipe import AnyObjective, Recipe
 from bertie.nn.attention import AttentionSpec
@@ -22,7 +23,6 @@ from bertie.nn.stack import BlockSpec, StackSpec
 from bertie.objectives.masked_lm import MaskedLM
 
 PLAIN = {"causal": False, "asm": False, "is_encoder": True}
-TABLES = {"tokens": "embeddings", "positions": "position_embeddings", "languages": "lang_embeddings"}
 SUMMARY = {
     "summary_type": "first",
     "summary_use_proj": True,
@@ -75,10 +75,6 @@ def encoder_of(config: Config) -> EncoderSpec:
     )
 
 
-def config(recipe: Recipe) -> dict[str, Any] | None:
-    return if_expressible(recipe, write_config, recipe_of, entries_of)
-
-
 def write_config(recipe: Recipe) -> dict[str, Any]:
     encoder = recipe.encoder
     block: Any = encoder.stack.block  # type: ignore[union-attr]
@@ -108,48 +104,37 @@ def write_config(recipe: Recipe) -> dict[str, Any]:
     }
 
 
-def entries_of(recipe: Recipe) -> list[Entry]:
-    encoder = recipe.encoder
-    entries = [
-        only(f"encoder.embeddings.tables.{field}.weight", f"transformer.{TABLES[field]}.weight")
-        for field in encoder.embeddings.fields
-    ]
-    entries += [*both("encoder.embeddings.norm", "transformer.layer_norm_emb"), *TASKS.entries(recipe)]
-    for number in range(encoder.stack.depth):
-        entries += layer_entries(number)
-    for objective in recipe.objectives:
-        if isinstance(objective, MaskedLM):
-            entries.append(only("heads.masked-lm.bias", "pred_layer.proj.bias"))
-            if not objective.head.tied:
-                entries.append(only("heads.masked-lm.weight", "pred_layer.proj.weight"))
-    return entries
+NAMES: Names = {
+    "encoder.embeddings.tables.tokens": "transformer.embeddings",
+    "encoder.embeddings.tables.positions": "transformer.position_embeddings",
+    "encoder.embeddings.tables.languages": "transformer.lang_embeddings",
+    "encoder.embeddings.norm": "transformer.layer_norm_emb",
+    "encoder.stack.blocks.#.mixer.part.project": tuple(f"transformer.attentions.#.{one}_lin" for one in "qkv"),
+    "encoder.stack.blocks.#.mixer.part.output": "transformer.attentions.#.out_lin",
+    "encoder.stack.blocks.#.mixer.residual.norm": "transformer.layer_norm1.#",
+    "encoder.stack.blocks.#.feed_forward.part.up": "transformer.ffns.#.lin1",
+    "encoder.stack.blocks.#.feed_forward.part.down": "transformer.ffns.#.lin2",
+    "encoder.stack.blocks.#.feed_forward.residual.norm": "transformer.layer_norm2.#",
+    "heads.masked-lm": "pred_layer.proj",
+}
 
 
-def layer_entries(number: int) -> list[Entry]:
-    ours, attention = f"encoder.stack.blocks.{number}", f"transformer.attentions.{number}"
-    projected = [
-        Entry(f"{ours}.mixer.part.project.{last}", tuple(f"{attention}.{name}_lin.{last}" for name in ("q", "k", "v")))
-        for last in ("weight", "bias")
-    ]
-    return [
-        *projected,
-        *both(f"{ours}.mixer.part.output", f"{attention}.out_lin"),
-        *both(f"{ours}.mixer.residual.norm", f"transformer.layer_norm1.{number}"),
-        *both(f"{ours}.feed_forward.part.up", f"transformer.ffns.{number}.lin1"),
-        *both(f"{ours}.feed_forward.part.down", f"transformer.ffns.{number}.lin2"),
-        *both(f"{ours}.feed_forward.residual.norm", f"transformer.layer_norm2.{number}"),
-    ]
+def names_of(recipe: Recipe) -> Names:
+    return {**NAMES, **TASKS.names(recipe)}
 
 
-PARTS = (*TABLES.values(), "layer_norm_emb", "attentions", "layer_norm1", "ffns", "layer_norm2", "position_ids")
+PARTS = (
+    *("embeddings", "position_embeddings", "lang_embeddings"),
+    *("layer_norm_emb", "attentions", "layer_norm1", "ffns", "layer_norm2", "position_ids"),
+)
 
 LAYOUT = HFLayout(
-    recipe=recipe_of,
-    config=config,
-    entries=entries_of,
+    read=recipe_of,
+    write=write_config,
+    names=names_of,
+    tasks=TASKS,
     prefix="transformer.",
     kinds=frozenset({"masked-lm"}),
     renamed={rf"^(?=({'|'.join(PARTS)})(\.|$))": "transformer."},
     ignored=(r"transformer\.position_ids", r"pred_layer\.proj\.weight"),
-    fitting=TASKS.fitting,
 )

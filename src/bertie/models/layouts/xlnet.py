@@ -8,8 +8,9 @@ from typing import Any
 
 from bertie.data.shapes import Pairs
 from bertie.models.layouts.labels import ANSWERS, CHOICE, ROWS, TOKENS
-from bertie.models.layouts.layout import Config, Entry, HFLayout, both, only
-from bertie.models.layouts.post_norm import activation_of, has, hf_activation, if_expressible, refuse_unknown
+from bertie.models.layouts.layout import HFLayout
+from bertie.models.layouts.names import Config, Names, Reshaped
+from bertie.models.layouts.post_norm import HF_ACTIVATIONS, activation_of, has, refuse_unknown
 from bertie.models.layouts.task_heads import HeadNames, TaskHeads
 from bertie.models.recipe import AnyObjective, Recipe
 from bertie.nn.attention import AttentionSpec
@@ -76,10 +77,6 @@ def encoder_of(config: Config) -> EncoderSpec:
     )
 
 
-def config(recipe: Recipe) -> dict[str, Any] | None:
-    return if_expressible(recipe, write_config, recipe_of, entries_of)
-
-
 def write_config(recipe: Recipe) -> dict[str, Any]:
     encoder = recipe.encoder
     block: Any = encoder.stack.block  # type: ignore[union-attr]
@@ -93,7 +90,7 @@ def write_config(recipe: Recipe) -> dict[str, Any]:
         "n_head": block.mixer.num_heads,
         "d_head": encoder.width // block.mixer.num_heads,
         "d_inner": block.feed_forward.inner,
-        "ff_activation": hf_activation(block.feed_forward.activation),
+        "ff_activation": HF_ACTIVATIONS[block.feed_forward.activation],
         "dropout": block.residual.dropout,
         "layer_norm_eps": block.residual.norm_eps,
         "initializer_range": encoder.initial_std,
@@ -104,50 +101,44 @@ def write_config(recipe: Recipe) -> dict[str, Any]:
     }
 
 
-def entries_of(recipe: Recipe) -> list[Entry]:
-    encoder = recipe.encoder
-    num_heads: int = encoder.stack.block.mixer.num_heads  # type: ignore[union-attr]
-    shape = (encoder.width, num_heads, encoder.width // num_heads)
-    entries = [only("encoder.embeddings.tables.tokens.weight", "transformer.word_embedding.weight")]
-    entries += TASKS.entries(recipe)
-    for number in range(encoder.stack.depth):
-        entries += layer_entries(f"encoder.stack.blocks.{number}", f"transformer.layer.{number}", shape)
-    for objective in recipe.objectives:
-        if isinstance(objective, PermutationLM):
-            ours = f"heads.{objective.kind}"
-            entries.append(Entry(f"{ours}.start", ("transformer.mask_emb",), shape=(1, 1, encoder.width)))
-            entries.append(only(f"{ours}.head.bias", "lm_loss.bias"))
-            if not objective.head.tied:
-                entries.append(only(f"{ours}.head.weight", "lm_loss.weight"))
-    return entries
+LAYER: Names = {
+    "mixer.part.scorer.reference.score.content_bias": "rel_attn.r_w_bias",
+    "mixer.part.scorer.reference.score.distance_bias": "rel_attn.r_r_bias",
+    "mixer.part.scorer.reference.score.segment_bias": "rel_attn.r_s_bias",
+    "mixer.part.scorer.reference.score.segment_keys": "rel_attn.seg_embed",
+    "mixer.residual.norm": "rel_attn.layer_norm",
+    "feed_forward.part.up": "ff.layer_1",
+    "feed_forward.part.down": "ff.layer_2",
+    "feed_forward.residual.norm": "ff.layer_norm",
+}
 
 
-def layer_entries(ours: str, theirs: str, shape: tuple[int, int, int]) -> list[Entry]:
-    score, attention = f"{ours}.mixer.part.scorer.reference.score", f"{theirs}.rel_attn"
-    queries_keys_values = tuple(f"{attention}.{name}" for name in ("q", "k", "v"))
-    return [
-        Entry(f"{ours}.mixer.part.project.weight", queries_keys_values, shape, turned=True),
-        Entry(f"{ours}.mixer.part.output.weight", (f"{attention}.o",), shape),
-        Entry(f"{score}.distance.weight", (f"{attention}.r",), shape, turned=True),
-        only(f"{score}.content_bias", f"{attention}.r_w_bias"),
-        only(f"{score}.distance_bias", f"{attention}.r_r_bias"),
-        only(f"{score}.segment_bias", f"{attention}.r_s_bias"),
-        only(f"{score}.segment_keys", f"{attention}.seg_embed"),
-        *both(f"{ours}.mixer.residual.norm", f"{attention}.layer_norm"),
-        *both(f"{ours}.feed_forward.part.up", f"{theirs}.ff.layer_1"),
-        *both(f"{ours}.feed_forward.part.down", f"{theirs}.ff.layer_2"),
-        *both(f"{ours}.feed_forward.residual.norm", f"{theirs}.ff.layer_norm"),
-    ]
+def names_of(recipe: Recipe) -> Names:
+    width = recipe.encoder.width
+    num_heads: int = recipe.encoder.stack.block.mixer.num_heads  # type: ignore[union-attr]
+    shape, mixer = (width, num_heads, width // num_heads), "encoder.stack.blocks.#.mixer.part"
+    queries_keys_values = tuple(f"transformer.layer.#.rel_attn.{name}" for name in "qkv")
+    distance = f"{mixer}.scorer.reference.score.distance.weight"
+    return {
+        "encoder.embeddings.tables.tokens": "transformer.word_embedding",
+        **{f"encoder.stack.blocks.#.{ours}": f"transformer.layer.#.{theirs}" for ours, theirs in LAYER.items()},
+        f"{mixer}.project.weight": Reshaped(queries_keys_values, shape, transposed=True),
+        f"{mixer}.output.weight": Reshaped(("transformer.layer.#.rel_attn.o",), shape),
+        distance: Reshaped(("transformer.layer.#.rel_attn.r",), shape, transposed=True),
+        "heads.permutation-lm.start": Reshaped(("transformer.mask_emb",), (1, 1, width)),
+        "heads.permutation-lm.head": "lm_loss",
+        **TASKS.names(recipe),
+    }
 
 
 LAYOUT = HFLayout(
-    recipe=recipe_of,
-    config=config,
-    entries=entries_of,
+    read=recipe_of,
+    write=write_config,
+    names=names_of,
+    tasks=TASKS,
     prefix="transformer.",
     kinds=frozenset({"permutation-lm"}),
     renamed={r"^(?=word_embedding\.|mask_emb$|layer\.)": "transformer."},
     # What the second stream begins with is the objective's; an encoder alone has no second stream.
     ignored=(r"transformer\.mask_emb", r"lm_loss\.weight"),
-    fitting=TASKS.fitting,
 )

@@ -1,11 +1,10 @@
-"""Attention over flat rows by the kernel in attention.c: queries, keys and values [T, N, D] enter, mixed values leave.
+"""Attention over flat rows by the kernel in attention.c: turns queries, keys and values [T, N, D] into mixed values.
 
 Faster than torch's fused kernel on short rows, where calls and padding cost more than the arithmetic, and with dropout
-or with a reach, which torch's has not. Weights are not kept for the gradients but computed again.
+or a reach, which torch's kernel lacks. Weights are not kept for the gradients but computed again.
 """
 
 import ctypes
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -15,25 +14,23 @@ from torch.autograd.function import once_differentiable
 
 from bertie.batch import Ragged
 from bertie.nn.layout import Layout
-from bertie.nn.native.library import load_library
+from bertie.nn.native.library import lazy_library
 
 LONGEST = 256  # keys a row; measured: beyond it torch's kernel, which also blocks over keys, is as fast
 LONGEST_DROPPED = 2048  # with dropout torch has no kernel
-LONGEST_NEAR = 65_535  # with a reach torch has none either; so far go the places that dropout is drawn by
+LONGEST_NEAR = 65_535  # with a reach torch has none either; dropout is drawn by 16-bit positions
 EVERYWHERE = 1 << 40  # further than any row
 POINTER, WHOLE, NUMBER = ctypes.c_void_p, ctypes.c_int64, ctypes.c_float
 
 CHECK = Path(__file__).with_name("attention_check.py").read_text(encoding="utf-8")
 
 
-@cache
-def kernel() -> ctypes.CDLL | None:
-    library = load_library(Path(__file__).with_name("attention.c"), CHECK)
-    if library is not None:
-        ends: list[Any] = [NUMBER, NUMBER, ctypes.c_uint64, ctypes.c_int]
-        library.attend.argtypes = [POINTER] * 7 + [WHOLE] * 8 + ends
-        library.attend_backward.argtypes = [POINTER] * 10 + [WHOLE] * 4 + [POINTER] + ends
-    return library
+ENDS: list[Any] = [NUMBER, NUMBER, ctypes.c_uint64, ctypes.c_int]
+TYPES = {
+    "attend": [POINTER] * 7 + [WHOLE] * 8 + ENDS,
+    "attend_backward": [POINTER] * 10 + [WHOLE] * 4 + [POINTER] + ENDS,
+}
+kernel = lazy_library("attention.c", CHECK, TYPES)
 
 
 def attend(
@@ -45,7 +42,7 @@ def attend(
     longest = LONGEST_DROPPED if dropout else LONGEST
     if max(rows.longest, keys.longest) > (longest if reach is None else LONGEST_NEAR):
         return None
-    if reach is not None and layout.query is not layout.key:  # where keys begin is not known
+    if reach is not None and layout.query is not layout.key:  # it is not known where keys begin
         return None
     if not all(_fits(state) for state in (query, key, value)) or rows.num_rows != keys.num_rows:
         return None
@@ -87,7 +84,7 @@ class _Attend(torch.autograd.Function):
             torch.get_num_threads(),
         )
         if failed:
-            raise MemoryError("attention found no memory")
+            raise MemoryError("not enough memory for attention")
         if learning:
             ctx.save_for_backward(query, key, value, logs)
             ctx.rows, ctx.keys, ctx.dropout, ctx.reach, ctx.seed = rows, keys, dropout, reach, seed
@@ -117,18 +114,18 @@ class _Attend(torch.autograd.Function):
             torch.get_num_threads(),
         )
         if failed:
-            raise MemoryError("attention found no memory for its gradients")
+            raise MemoryError("not enough memory for the gradients of attention")
         return *found, None, None, None, None
 
 
 def _covers(rows: Ragged, states: Tensor) -> bool:
-    """The kernel walks by these lengths: they must be what they are taken for, and end where the states end."""
+    """Whether the lengths, which the kernel trusts, are of the right type and add up to the states."""
     lengths = rows.lengths
     plain = lengths.dtype == torch.int64 and lengths.device.type == "cpu" and lengths.is_contiguous()
     return plain and min(rows.sizes, default=0) >= 0 and sum(rows.sizes) == len(states)
 
 
 def _fits(state: Tensor) -> bool:
-    """Heads side by side, in float32, on the processor."""
+    """Whether heads lie side by side, in float32, on the CPU."""
     plain = state.dtype == torch.float32 and state.device.type == "cpu"
     return plain and state.stride()[1:] == (state.shape[-1], 1)

@@ -1,18 +1,16 @@
-"""A vocabulary's logits and their cross entropy in one: states and targets enter, losses, hits and draws leave.
+"""A vocabulary's logits and their cross entropy in one: turns states and targets into losses, hits and draws.
 
 The logits are held once and become their own gradient in place; torch holds them three times over.
 """
 
 import ctypes
-from functools import cache
-from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from bertie.nn.native.library import is_plain, load_library
+from bertie.nn.native.library import is_plain, lazy_library
 
 POINTER, WHOLE = ctypes.c_void_p, ctypes.c_int64
 COLUMNS = 2048  # of the vocabulary in one product; measured: 1.4x one product over all of it
@@ -45,33 +43,27 @@ assert (correct == hits).all()
 """
 
 
-@cache
-def kernel() -> ctypes.CDLL | None:
-    library = load_library(Path(__file__).with_name("cross_entropy.c"), CHECK)
-    if library is not None:
-        library.cross_entropy.argtypes = [POINTER] * 7 + [WHOLE] * 2 + [ctypes.c_int]
-    return library
+TYPES: list[Any] = [POINTER] * 7 + [WHOLE] * 2 + [ctypes.c_int]
+kernel = lazy_library("cross_entropy.c", CHECK, {"cross_entropy": TYPES})
 
 
 def linear_cross_entropy(
     states: Tensor, weight: Tensor, bias: Tensor, targets: Tensor, dice: Tensor | None = None
 ) -> tuple[Tensor, Tensor, Tensor] | None:
-    """Losses [P], 1 where the target was the first choice [P], and what `dice` [P] drew, if there were any; or None
+    """Losses [P], 1 where the target has the highest logit [P], and what `dice` [P] drew, if given; or None
     where torch should do it."""
     floats = (states, weight, bias) if dice is None else (states, weight, bias, dice)
     if not is_plain(*floats) or targets.dtype != torch.int64 or kernel() is None:
         return None
-    # torch says what is wrong with a target; the kernel would write where it should not.
-    if not len(targets) or targets.shape != states.shape[:1] or not _inside(targets, len(weight)):
+    if not len(targets) or targets.shape != states.shape[:1]:
+        return None
+    # torch reports a wrong target; the kernel would write where it should not.
+    if int(targets.min()) < 0 or int(targets.max()) >= len(weight):
         return None
     if dice is not None and dice.shape != targets.shape:
         return None
     losses, correct, drawn = _LinearCrossEntropy.apply(states, weight, bias, targets, dice)
     return losses, correct, drawn
-
-
-def _inside(targets: Tensor, size: int) -> bool:
-    return int(targets.min()) >= 0 and int(targets.max()) < size
 
 
 class _LinearCrossEntropy(torch.autograd.Function):

@@ -1,19 +1,17 @@
-"""Dropout on the processor: states enter, what is left of them leaves, added to other states where such are given.
+"""Dropout on the CPU, optionally added to other states.
 
-torch draws its random numbers one after another on one core. Here they are a function of a seed and the place, drawn on
-all cores and never kept. The seed comes from torch's generator: `torch.manual_seed` decides as ever.
+torch draws its random numbers one after another on one core. Here they are a function of a seed and the position, drawn
+on all cores and never kept. The seed comes from torch's generator, so `torch.manual_seed` decides as usual.
 """
 
 import ctypes
-from functools import cache
-from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from bertie.nn.native.library import is_plain, load_library
+from bertie.nn.native.library import is_plain, lazy_library
 
 POINTER = ctypes.c_void_p
 TYPES: list[Any] = [POINTER] * 3 + [ctypes.c_int64, ctypes.c_float, ctypes.c_uint64, ctypes.c_int]
@@ -37,12 +35,7 @@ assert abs((kept & (other != 0)).mean() - 0.5625) < 0.01
 """
 
 
-@cache
-def kernel() -> ctypes.CDLL | None:
-    library = load_library(Path(__file__).with_name("dropout.c"), CHECK)
-    if library is not None:
-        library.drop.argtypes = TYPES
-    return library
+kernel = lazy_library("dropout.c", CHECK, {"drop": TYPES})
 
 
 def drop(states: Tensor, rate: float, added: Tensor | None = None) -> Tensor | None:

@@ -1,8 +1,6 @@
 """GELU in one pass over a linear layer's output, with its gradient: behind a bias, or times a gate."""
 
 import ctypes
-from functools import cache
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -10,7 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
-from bertie.nn.native.library import is_plain, load_library
+from bertie.nn.native.library import is_plain, lazy_library
 
 POINTER, WHOLE, FLAG = ctypes.c_void_p, ctypes.c_int64, ctypes.c_int
 
@@ -47,20 +45,18 @@ assert np.abs(of_both - np.concatenate([toward * start * slope, toward * total *
 """
 
 
-@cache
-def kernel() -> ctypes.CDLL | None:
-    library = load_library(Path(__file__).with_name("gelu.c"), CHECK)
-    if library is not None:
-        library.add_bias_gelu.argtypes = [POINTER] * 3 + [WHOLE] * 2 + [FLAG] * 2
-        library.gelu_backward.argtypes = [POINTER] * 2 + [WHOLE] + [FLAG] * 2
-        library.gated_gelu.argtypes = [POINTER] * 2 + [WHOLE] * 2 + [FLAG]
-        library.gated_gelu_backward.argtypes = [POINTER] * 3 + [WHOLE] * 2 + [FLAG]
-    return library
+TYPES: dict[str, list[Any]] = {
+    "add_bias_gelu": [POINTER] * 3 + [WHOLE] * 2 + [FLAG] * 2,
+    "gelu_backward": [POINTER] * 2 + [WHOLE] + [FLAG] * 2,
+    "gated_gelu": [POINTER] * 2 + [WHOLE] * 2 + [FLAG],
+    "gated_gelu_backward": [POINTER] * 3 + [WHOLE] * 2 + [FLAG],
+}
+kernel = lazy_library("gelu.c", CHECK, TYPES)
 
 
 def linear_gelu(linear: nn.Linear, states: Tensor, exact: bool = True) -> Tensor | None:
-    """gelu(linear(states)), by tanh where it need not be exact; or None where torch should do it."""
-    # Nothing may be passed over: not a subclass's own forward, or a hook.
+    """gelu(linear(states)), by tanh unless `exact`; or None where torch should do it."""
+    # Nothing may be bypassed: neither a subclass's own forward nor a hook.
     plain = type(linear) is nn.Linear and not (linear._forward_hooks or linear._forward_pre_hooks)
     if not plain or linear.bias is None or not is_plain(states, linear.weight, linear.bias) or kernel() is None:
         return None
@@ -85,7 +81,7 @@ class _LinearGelu(torch.autograd.Function):
         learning = any(ctx.needs_input_grad)
         hidden = torch.empty_like(sums) if learning else sums
         pointers = (tensor.data_ptr() for tensor in (sums, bias, hidden))
-        library.add_bias_gelu(*pointers, *_rows(sums), exact, torch.get_num_threads())
+        library.add_bias_gelu(*pointers, sums[..., 0].numel(), sums.shape[-1], exact, torch.get_num_threads())
         if learning:
             ctx.save_for_backward(states, weight, sums)
             ctx.exact = exact
@@ -116,7 +112,7 @@ class _GatedGelu(torch.autograd.Function):
         assert library is not None
         width = both.shape[-1] // 2
         hidden = both.new_empty(*both.shape[:-1], width)
-        library.gated_gelu(both.data_ptr(), hidden.data_ptr(), *_rows(hidden), torch.get_num_threads())
+        library.gated_gelu(both.data_ptr(), hidden.data_ptr(), hidden[..., 0].numel(), width, torch.get_num_threads())
         ctx.save_for_backward(both)
         return hidden
 
@@ -128,11 +124,6 @@ class _GatedGelu(torch.autograd.Function):
         (both,) = ctx.saved_tensors
         gradient, of_both = gradient.contiguous(), torch.empty_like(both)
         pointers = (tensor.data_ptr() for tensor in (both, gradient, of_both))
-        library.gated_gelu_backward(*pointers, *_rows(gradient), torch.get_num_threads())
+        sizes = gradient[..., 0].numel(), gradient.shape[-1]
+        library.gated_gelu_backward(*pointers, *sizes, torch.get_num_threads())
         return of_both
-
-
-def _rows(states: Tensor) -> tuple[int, int]:
-    """How many, and their width."""
-    width = states.shape[-1]
-    return states.numel() // max(width, 1), width

@@ -1,7 +1,7 @@
-"""From C source to a loaded library: compiled once a machine, checked in a child process, kept in the user's cache.
+"""Turns C source into a loaded library: compiled once on each machine, checked in a child process, kept in the cache.
 
-Returns None wherever anything is missing: no compiler, no writable cache, wrong answers, a crash. Nothing is said then:
-the torch path does the same work. `BERTIE_NATIVE=0` switches all of it off.
+There is none wherever anything is missing: no compiler, no writable cache, wrong answers, a crash. There is no message
+then: the torch path does the same work. `BERTIE_NATIVE=0` switches all kernels off.
 """
 
 import ctypes
@@ -12,7 +12,10 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -23,8 +26,24 @@ FLAGS = ("-O3", "-march=native", "-fopenmp", "-shared", "-fPIC", "-std=gnu11")
 TIME_LIMIT = 60
 
 
+Types = Mapping[str, Sequence[Any]]  # the argument types of each function
+
+
+def lazy_library(name: str, check: str, types: Types) -> Callable[[], ctypes.CDLL | None]:
+    """A function that returns the library of a C file in this folder, compiled and loaded when it is first called.
+    `check` is Python code for a child process, which gets the library's path and must end with exit code 0."""
+
+    @cache
+    def load() -> ctypes.CDLL | None:
+        library = load_library(Path(__file__).with_name(name), check)
+        for function, arguments in types.items() if library is not None else ():
+            getattr(library, function).argtypes = arguments
+        return library
+
+    return load
+
+
 def load_library(source: Path, check: str) -> ctypes.CDLL | None:
-    """`check` is Python code for a child process, which gets the library's path and must end with exit code 0."""
     compiler = shutil.which(os.environ.get("CC") or "cc") or shutil.which("gcc") or shutil.which("clang")
     if os.environ.get("BERTIE_NATIVE") == "0" or compiler is None or sys.platform != "linux":
         return None
@@ -41,7 +60,7 @@ def load_library(source: Path, check: str) -> ctypes.CDLL | None:
 
 
 def _compile(compiler: str, source: Path, library: Path, check: str, refused: Path) -> bool:
-    """A library that compiles but fails its check is not tried again; a failed compilation may be a full disk."""
+    """A library that compiles but fails its check is not tried again; one that does not compile may be a full disk."""
     library.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=library.parent) as folder:
         built = Path(folder) / library.name
@@ -63,7 +82,7 @@ def _key(source: Path, compiler: str, check: str) -> str:
     if (cpuinfo := Path("/proc/cpuinfo")).exists():
         lines = cpuinfo.read_text("utf-8", "replace").splitlines()
         wanted = ("model name", "flags", "Features")
-        processor += "\n".join(sorted({line for line in lines if line.startswith(wanted)})).encode()
+        processor += "\n".join(sorted(set(line for line in lines if line.startswith(wanted)))).encode()  # noqa: C401
     total = hashlib.sha256()
     headers = [header.read_bytes() for header in sorted(source.parent.glob("*.h"))]
     for part in (source.read_bytes(), *headers, version, processor, " ".join(FLAGS).encode(), check.encode()):
@@ -72,6 +91,6 @@ def _key(source: Path, compiler: str, check: str) -> str:
 
 
 def is_plain(*tensors: Tensor) -> bool:
-    """Numbers that the kernels take: float32 on the processor, and no autocast that would make them another type."""
+    """Whether the kernels take them: float32 on the CPU, without autocast, which would make them another type."""
     numbers = all(tensor.dtype == torch.float32 and tensor.device.type == "cpu" for tensor in tensors)
     return numbers and not torch.is_autocast_enabled("cpu")

@@ -1,16 +1,14 @@
-"""Heads turned by the angles of their places: states [T, N, D] and places [T] enter, turned states leave."""
+"""Turns heads by the angles of their positions: states [T, N, D] and positions [T] into rotated states."""
 
 import ctypes
 from collections.abc import Callable
-from functools import cache
-from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from bertie.nn.native.library import is_plain, load_library
+from bertie.nn.native.library import is_plain, lazy_library
 
 POINTER, WHOLE = ctypes.c_void_p, ctypes.c_int64
 TYPES: list[Any] = [POINTER, WHOLE] + [POINTER] * 4 + [WHOLE] * 3 + [ctypes.c_float, ctypes.c_int]
@@ -36,16 +34,11 @@ assert np.abs(back - x).max() < 2e-6
 """
 
 
-@cache
-def kernel() -> ctypes.CDLL | None:
-    library = load_library(Path(__file__).with_name("rotary.c"), CHECK)
-    if library is not None:
-        library.rotate.argtypes = TYPES
-    return library
+kernel = lazy_library("rotary.c", CHECK, {"rotate": TYPES})
 
 
 def rotate(states: Tensor, places: Tensor, table: Callable[[int], tuple[Tensor, Tensor]]) -> Tensor | None:
-    """`table(length)` gives the cosines and sines [length, D/2] of all places below. None where torch should do it."""
+    """`table(length)` gives cosines and sines [length, D/2] of all positions below. None where torch should do it."""
     whole = places.dtype == torch.int64 and places.device == states.device and 0 < len(places) == len(states)
     side_by_side = states.stride()[1:] == (states.shape[-1], 1)
     if not (whole and side_by_side and is_plain(states)):

@@ -1,4 +1,4 @@
-"""Answers to questions in, exact match and F1 out, as the scripts of SQuAD 2.0 and CMRC 2018 compute them.
+"""Scores answers to questions: exact match and F1, as the scripts of SQuAD 2.0 and CMRC 2018 compute them.
 
 A question has any number of gold answers and the best of them counts; none at all means that it cannot be answered,
 and then only the empty prediction is right.

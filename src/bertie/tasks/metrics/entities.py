@@ -1,4 +1,4 @@
-"""Tags of sentences in, scores of the spans that they mark out, as `seqeval` gives them.
+"""Scores the spans that tags mark, as `seqeval` does.
 
 A predicted span is right where its label and both its ends are. By default tags are read as `conlleval` reads them;
 with a scheme only spans that are well formed in it count, which is the strict mode.

@@ -1,4 +1,4 @@
-"""Scores of examples in, an interval for the score of the whole out: percentile bootstrap, and Wilson's for shares.
+"""Turns scores of examples into an interval for the score of all: percentile bootstrap, and Wilson's for shares.
 
 Examples are drawn again with replacement; the same seed draws the same ones. Two systems on the same examples are
 compared on the same draws, so that what is hard for both does not count as noise.
@@ -26,6 +26,15 @@ class Interval:
 
     def contains(self, value: float) -> bool:
         return self.low <= value <= self.high
+
+
+@dataclass(frozen=True)
+class Resampling:
+    """The metrics of things drawn with replacement: `score` takes their numbers [n]."""
+
+    size: int
+    score: Callable[[np.ndarray], dict[str, float]]
+    unit: str = "rows"  # what is drawn
 
 
 def interval_of_mean(

@@ -1,4 +1,4 @@
-"""Labels in, scores of classification out: one label for each example, or several as rows of 0 and 1.
+"""Scores labels: one for each example, or several as rows of 0 and 1.
 
 Axes: N examples, K labels.
 """
@@ -61,7 +61,7 @@ def binary_scores(gold: Labels, predicted: Labels, positive: Any | None = None) 
     if positive is None:
         labels = known_labels(gold, predicted)
         if len(labels) != 2:
-            raise ValueError(f"name the positive label: it cannot be told from {labels}")
+            raise ValueError(f"name the positive label: {labels} are not two")
         positive = labels[1]
     tp, num_predicted, num_gold = (
         sum(one == positive == other for one, other in zip(gold, predicted, strict=True)),

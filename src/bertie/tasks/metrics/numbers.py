@@ -1,4 +1,4 @@
-"""Numbers in, correlations and errors out."""
+"""Correlations and errors of numbers."""
 
 from collections.abc import Sequence
 

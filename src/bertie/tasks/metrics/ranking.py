@@ -1,4 +1,4 @@
-"""Scored candidates in groups in, scores of ranking out: one group for each query.
+"""Scores rankings of candidates: one group for each query.
 
 Candidates of equal score are ranked with the relevant ones last, so that a constant score earns nothing by the order
 of the file. Groups without a relevant candidate tell nothing about a system: they are left out, and counted.

@@ -1,1 +1,1 @@
-"""Documents in, a vocabulary out: counted, trained in a canonical order, measured; or an old one with new words."""
+"""Trains vocabularies on documents: counted, in a canonical order, measured; and adds words to old ones."""

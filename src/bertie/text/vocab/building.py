@@ -1,22 +1,23 @@
-"""Sources and options in, a vocabulary folder out: count, train, measure on held-out text, write."""
+"""Turns sources and options into a vocabulary folder: count, train, measure on held-out text, write."""
 
 import json
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 from bertie.errors import InputError
-from bertie.progress import progress_line
-from bertie.text.documents import DocumentOptions, slices
-from bertie.text.pipeline import PipelineTokenizer
+from bertie.reporting.events import OnEvent, ignore, progress
+from bertie.text.reading.documents import DocumentOptions, Sources, slices
+from bertie.text.tokenizers.pipeline import PipelineTokenizer
 from bertie.text.vocab.counting import Counting, Readable, WordCounts, count_words
-from bertie.text.vocab.options import VocabOptions
 from bertie.text.vocab.output import check_out, new_folder
 from bertie.text.vocab.pipelines import build_splitter, build_tokenizer
 from bertie.text.vocab.report import Coverage, measure
 from bertie.text.vocab.training import Training, train
+from bertie.text.vocab.vocab_options import VocabOptions
 
 REPORT = "vocab_report.json"
 
@@ -46,19 +47,19 @@ class VocabReport:
 
 
 def train_vocabulary(
-    sources: Sequence[str | Path],
+    sources: Sources,
     out: Path,
     options: VocabOptions,
     *,
     documents: DocumentOptions | None = None,
     overwrite: bool = False,
-    notices: list[str] | None = None,
+    on_event: OnEvent = ignore,
 ) -> VocabReport:
-    """Train from files and write the folder `out`; the same files and options give the same bytes."""
+    """Train from texts and write the folder `out`; the same files and options give the same bytes."""
     check_out(out, overwrite)
     with TemporaryDirectory() as spool:
-        parts = slices(sources, documents, spool=Path(spool), notices=notices)
-        tokenizer, report = build_vocabulary(parts, options)
+        parts = slices(sources, documents, spool=Path(spool), on_event=on_event)
+        tokenizer, report = build_vocabulary(parts, options, on_event)
     with new_folder(out, overwrite) as folder:
         tokenizer.save(folder)
         text = json.dumps(report.to_json(), indent=2, ensure_ascii=False) + "\n"
@@ -66,15 +67,17 @@ def train_vocabulary(
     return report
 
 
-def build_vocabulary(parts: Sequence[Readable], options: VocabOptions) -> tuple[PipelineTokenizer, VocabReport]:
+def build_vocabulary(
+    parts: Sequence[Readable], options: VocabOptions, on_event: OnEvent = ignore
+) -> tuple[PipelineTokenizer, VocabReport]:
     counting = Counting(build_splitter(options), options.keeps_spaces, options.ram, options.held_out, options.workers)
-    with progress_line("counting words", len(parts), "slices") as advance:
-        counts = count_words(parts, counting, advance)
+    counts = count_words(parts, counting, on_event)
     if not counts.words and not counts.held_out:
         raise InputError("there is no text to train on", hint="give files that hold words")
     alone = not counts.words or not counts.held_out
     if not counts.words:  # a few documents, and chance held all of them out
         counts.words, counts.num_held_out = counts.held_out, 0
+    on_event(progress("training the vocabulary", 0, None, ""))
     training = train(counts.words, options)
     tokenizer = build_tokenizer(options, training.trained)
     coverage = measure(tokenizer, counts.words if alone else counts.held_out)
@@ -106,3 +109,11 @@ def _report(
         num_rare_characters=training.num_rare_characters,
         coverage=coverage,
     )
+
+
+def characters_of(texts: Iterable[str]) -> PipelineTokenizer:
+    """A tokenizer of the single characters of texts, the most frequent first. Those that occur once are unknown, so
+    that the model learns what to do with unknown ones."""
+    options = VocabOptions(kind="characters")
+    words = Counter(word for text in texts for word in text.split())
+    return build_tokenizer(options, train(words, options).trained)

@@ -1,14 +1,14 @@
-"""Slices of documents in, how often each word occurs out: exact while it fits the memory, else without the rarest.
+"""Counts how often each word of the documents occurs: exactly while it fits the memory, else without the rarest.
 
 Counting has two steps, because the second is slow and most words come often. First text is cut at white space and equal
-chunks are counted; then the pipeline's own normaliser and pre-tokenizer cut each distinct chunk into words. Each slice
+chunks are counted; then the pipeline's own normalizer and pre-tokenizer cut each distinct chunk into words. Each slice
 is counted by itself and slices are added in their order, so that the counts do not depend on who counted what.
 """
 
 import re
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from itertools import islice
@@ -16,6 +16,8 @@ from multiprocessing import get_context
 from typing import Protocol
 
 from tokenizers import Tokenizer
+
+from bertie.reporting.events import OnEvent, ignore, progress
 
 BASE_BYTES = 150_000_000  # the process before it counts, and a long document while it is read
 ENTRY_BYTES = 180  # a word and its count in a dict without the word's characters, measured
@@ -50,7 +52,7 @@ class Readable(Protocol):
 class Counting:
     """How words are found, and with how much memory."""
 
-    splitter: Tokenizer  # its normaliser and pre-tokenizer are used
+    splitter: Tokenizer  # its normalizer and pre-tokenizer are used
     keeps_spaces: bool  # whether white space is part of words
     ram: int = 1_000_000_000
     held_out: int = 0  # one document in so many is counted apart; 0: none
@@ -97,7 +99,7 @@ class Tally(dict[str, int]):
                 self.num_bytes += entry_bytes(word)
 
     def prune(self, room: int) -> int:
-        """When there are more bytes than that, drop the rarest words until a quarter is free again, and tell their
+        """When there are more bytes than that, drop the rarest words until a quarter is free again, and return their
         occurrences. Of equally frequent ones some stay, always the same: in text without spaces most words occur once.
         """
         if self.num_bytes <= room:
@@ -154,14 +156,13 @@ class WordCounts:
             self.num_not_measured += sum(words.values())
 
 
-def count_words(
-    slices: Sequence[Readable], counting: Counting, advance: Callable[[int], None] = lambda count: None
-) -> WordCounts:
-    """The counts of all slices; `advance` hears of each finished slice."""
+def count_words(slices: Sequence[Readable], counting: Counting, on_event: OnEvent = ignore) -> WordCounts:
+    """The counts of all slices."""
     total = WordCounts()
-    for part in _count_slices(slices, counting):
-        total.add(part, counting.room)
-        advance(1)
+    on_event(progress("counting words", 0, len(slices), "slices"))
+    for done, counts in enumerate(_count_slices(slices, counting), 1):
+        total.add(counts, counting.room)
+        on_event(progress("counting words", done, len(slices), "slices"))
     return total
 
 
@@ -222,7 +223,7 @@ def is_held_out(text: str, one_in: int) -> bool:
 
 
 def cut_at_spaces(text: str) -> list[str]:
-    # Only these: other white space is the normaliser's business.
+    # Only these: other white space is the normalizer's business.
     return text.replace("\n", " ").replace("\t", " ").replace("\r", " ").split(" ")
 
 

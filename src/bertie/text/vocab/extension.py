@@ -1,8 +1,8 @@
-"""A WordPiece or BPE tokenizer and words in, the same tokenizer with these words as pieces of its own vocabulary out.
+"""Adds words to a WordPiece or BPE tokenizer as pieces of its own vocabulary.
 
-Old ids stay. Texts keep their ids unless a word of theirs begins with a new word (or, in BPE, with the first pieces
-of one): such a word now begins with the new piece. In byte-level BPE the new piece has its space before it, so a word
-that stands first in a text keeps its old pieces.
+Old ids stay. Texts keep their ids unless a word of theirs starts with a new word (or, in BPE, with the first pieces
+of one): such a word now starts with the new piece. In byte-level BPE the new piece has its space before it, so a word
+that is first in a text keeps its old pieces.
 """
 
 import json
@@ -15,9 +15,9 @@ from typing import Any
 import tokenizers
 
 from bertie.errors import TokenizerError
-from bertie.text.pipeline import PipelineTokenizer
-from bertie.text.saving import GENERIC_CLASS
-from bertie.text.tokenizer import Tokenizer
+from bertie.text.tokenizers.pipeline import PipelineTokenizer
+from bertie.text.tokenizers.saving import GENERIC_CLASS
+from bertie.text.tokenizers.tokenizer import Tokenizer
 from bertie.text.vocab.counting import Counting
 
 REASONS = {
@@ -46,7 +46,7 @@ def extend_tokenizer(tokenizer: Tokenizer | None, words: Iterable[str]) -> Exten
     else:
         chains, merges = _merge_chains(base, found)
     vocabulary: dict[str, int] = content["model"]["vocab"]
-    # The library numbers added tokens by counting, unless the vocabulary says their id.
+    # The library numbers added tokens by counting, unless the vocabulary has their id.
     vocabulary |= {token["content"]: token["id"] for token in content["added_tokens"]}
     origins: dict[int, tuple[int, ...]] = {}
     for chain in chains.values():
@@ -56,7 +56,7 @@ def extend_tokenizer(tokenizer: Tokenizer | None, words: Iterable[str]) -> Exten
                 origins[vocabulary[piece]] = tuple(ids)
     if merges:
         content["model"]["merges"] += [list(merge) for merge in merges]
-    # Under this class `transformers` opens tokenizer.json itself instead of building the pipeline anew.
+    # Under this class `transformers` opens tokenizer.json itself instead of building the pipeline again.
     settings = replace(base.settings, config={**base.settings.config, "tokenizer_class": GENERIC_CLASS})
     extended = PipelineTokenizer(tokenizers.Tokenizer.from_str(json.dumps(content)), settings)
     used = [word for word in found if [token.value for token in extended.pipeline.model.tokenize(word)] == [word]]

@@ -1,21 +1,21 @@
-"""Pieces and options in, a tokenizer out. The same function without pieces gives the steps by which words are counted,
-so that a vocabulary is trained on exactly the words that its tokenizer will see."""
+"""Turns pieces and options into a tokenizer. The same function without pieces gives the steps by which words are
+counted, so that a vocabulary is trained on exactly the words that its tokenizer will see."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers
 
-from bertie.text.pipeline import PipelineTokenizer
-from bertie.text.settings import Settings
-from bertie.text.vocab.options import VocabOptions
-from bertie.text.vocabulary import (
+from bertie.text.tokenizers.pipeline import PipelineTokenizer
+from bertie.text.tokenizers.settings import Settings
+from bertie.text.tokenizers.vocabulary import (
     byte_bpe_tokenizer,
     characters_tokenizer,
     finish,
     wordpiece_tokenizer,
     words_tokenizer,
 )
+from bertie.text.vocab.vocab_options import VocabOptions
 
 SPACE = "▁"
 
@@ -54,7 +54,7 @@ def build_tokenizer(options: VocabOptions, trained: Trained) -> PipelineTokenize
 
 
 def build_splitter(options: VocabOptions) -> Tokenizer:
-    """A pipeline whose normaliser and pre-tokenizer are those of the tokenizer to come."""
+    """A pipeline whose normalizer and pre-tokenizer are those of the tokenizer to come."""
     pieces = options.all_special
     return build_tokenizer(options, Trained(pieces, scores=[0.0] * len(pieces))).pipeline
 

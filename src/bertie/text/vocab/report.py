@@ -1,18 +1,18 @@
-"""A tokenizer and the word counts of held-out text in, how well the vocabulary covers it out."""
+"""Measures how well a vocabulary covers held-out text, by its word counts."""
 
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from bertie.text.pipeline import PipelineTokenizer
+from bertie.text.tokenizers.pipeline import PipelineTokenizer
 
 NUM_MOST_SPLIT = 20
 
 
 @dataclass(frozen=True)
 class SplitWord:
-    """A word that the vocabulary lacks, ranked by the pieces that this costs: count x (pieces - 1)."""
+    """A word that is not in the vocabulary, ranked by the pieces that this costs: count x (pieces - 1)."""
 
     word: str
     count: int
@@ -35,7 +35,7 @@ class Coverage:
 
 
 def measure(tokenizer: PipelineTokenizer, counts: Mapping[str, int]) -> Coverage:
-    """`counts` are of words as the tokenizer's own normaliser and pre-tokenizer give them."""
+    """`counts` are of words as the tokenizer's own normalizer and pre-tokenizer give them."""
     model, unknown = tokenizer.pipeline.model, tokenizer.special.unk
     num_pieces = num_unknown = num_words = word_pieces = 0
     cost: Counter[str] = Counter()

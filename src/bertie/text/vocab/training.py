@@ -1,4 +1,4 @@
-"""Word counts in, pieces in a canonical order out: the same counts give the same pieces with the same ids, always.
+"""Turns word counts into pieces in a canonical order: the same counts give the same pieces with the same ids, always.
 
 What varies in the libraries, and the way around it (measured with tokenizers 0.23.3):
 
@@ -23,10 +23,10 @@ import tokenizers
 from tokenizers import models, pre_tokenizers, trainers
 
 from bertie.errors import InputError, SpecError
+from bertie.text.tokenizers.vocabulary import MAX_CHARACTERS_PER_WORD
 from bertie.text.vocab.counting import BASE_BYTES, HELD_OUT_SHARE, entry_bytes, place_of
-from bertie.text.vocab.options import VocabOptions
 from bertie.text.vocab.pipelines import SPACE, Trained
-from bertie.text.vocabulary import MAX_CHARACTERS_PER_WORD
+from bertie.text.vocab.vocab_options import VocabOptions
 
 PRIVATE = 0xF0000  # two planes without meaning: 131,068 code points
 PRIVATE_SIZE = 0xFFFE
@@ -241,7 +241,7 @@ def check_size(options: VocabOptions, num_symbols: int, what: str) -> None:
 def too_small(options: VocabOptions, least: int, needed: str) -> SpecError:
     return SpecError(
         f"a vocabulary of {options.size:,} has no room for {needed}",
-        hint=f"ask for a --size of at least {least:,}, or raise --min-frequency",
+        hint=f"give a `size` of at least {least:,}, or a higher `min_frequency`",
     )
 
 

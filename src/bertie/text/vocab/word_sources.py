@@ -1,4 +1,4 @@
-"""A list of words, or texts to find words in, in; the words to add to a tokenizer out."""
+"""Finds the words to add to a tokenizer: those of a list, or those of texts that cost most pieces."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -6,10 +6,10 @@ from tempfile import TemporaryDirectory
 from typing import Literal
 
 from bertie.errors import InputError
-from bertie.progress import progress_line
-from bertie.text.documents import DocumentOptions, slices
-from bertie.text.files import read_texts
-from bertie.text.tokenizer import Tokenizer
+from bertie.reporting.events import OnEvent, ignore, message
+from bertie.text.reading.documents import DocumentOptions, slices
+from bertie.text.reading.files import read_texts
+from bertie.text.tokenizers.tokenizer import Tokenizer
 from bertie.text.vocab.counting import count_words
 from bertie.text.vocab.extension import find_words, word_counting
 
@@ -21,31 +21,32 @@ class WordSources:
     num_words: int = 1000
     min_pieces: int = 3
     ram: int = 1_000_000_000
-    field: str | None = None
+    column: str | None = None
 
-    def read(self, tokenizer: Tokenizer | None, notes: list[str]) -> list[str]:
-        """Each word once. `notes` receives what was left out, as sentences."""
-        words = self._listed(notes) if self.kind == "list" else self._found(tokenizer, notes)
+    def read(self, tokenizer: Tokenizer | None, on_event: OnEvent = ignore) -> list[str]:
+        """Each word once. Messages name what was left out."""
+        words = self._listed(on_event) if self.kind == "list" else self._found(tokenizer, on_event)
         if not words:
             what = "the list is empty" if self.kind == "list" else "no word is frequent and split enough to be added"
-            raise InputError(what, where=", ".join(self.sources), hint="give other sources, or a lower --min-pieces")
+            raise InputError(what, where=", ".join(self.sources), hint="give other sources, or a lower `min_pieces`")
         return words
 
-    def _listed(self, notes: list[str]) -> list[str]:
+    def _listed(self, on_event: OnEvent) -> list[str]:
         words: dict[str, None] = {}
         for source in self.sources:
-            with read_texts(source, field=self.field) as records:
+            with read_texts(source, column=self.column) as records:
                 words |= dict.fromkeys(word for record in records if (word := record.text.strip()))
         if len(words) > self.num_words:
-            notes.append(f"of {len(words):,} words the first {self.num_words:,} are taken: --count takes more")
+            taken = f"of {len(words):,} words the first {self.num_words:,} are taken"
+            on_event(message(f"{taken}: a higher `count` takes more"))
         return list(words)[: self.num_words]
 
-    def _found(self, tokenizer: Tokenizer | None, notes: list[str]) -> list[str]:
+    def _found(self, tokenizer: Tokenizer | None, on_event: OnEvent) -> list[str]:
         counting = word_counting(tokenizer, self.ram)
         with TemporaryDirectory() as spool:
-            parts = slices(self.sources, DocumentOptions(field=self.field), spool=Path(spool), notices=notes)
-            with progress_line("counting words", len(parts), "slices") as advance:
-                counts = count_words(parts, counting, advance)
+            parts = slices(self.sources, DocumentOptions(column=self.column), spool=Path(spool), on_event=on_event)
+            counts = count_words(parts, counting, on_event)
         if counts.num_pruned:
-            notes.append(f"{counts.num_pruned:,} occurrences of rare words were not counted: --ram gives more memory")
+            left_out = f"{counts.num_pruned:,} occurrences of rare words were not counted"
+            on_event(message(f"{left_out}: a higher `ram` gives more memory"))
         return find_words(tokenizer, counts.words, self.num_words, self.min_pieces)

@@ -1,0 +1,96 @@
+"""Turns a job into a command: its options into flags, its events into progress, its result into output."""
+
+import inspect
+import json
+import re
+from collections.abc import Collection
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+
+from bertie.cli.display import Display
+from bertie.cli.parameters import SETTINGS, as_paths, extra, parameter, settings
+from bertie.errors import SpecError, UserError
+from bertie.jobs.job import Job, read_config
+from bertie.jobs.toml import to_toml
+
+HELP_WIDTH = 100
+
+
+class JobCommand(click.Command):
+    """One verb. `fixed` are options that the verb's name decides, like the task of `finetune classify`."""
+
+    def __init__(self, name: str, job: type[Job], fixed: dict[str, Any] | None = None):
+        self.job, self.fixed = job, fixed or {}
+        self.options = [one for one in job.options() if one.name not in self.fixed]
+        super().__init__(
+            name,
+            params=[*map(parameter, self.options), *settings()],
+            help=self.in_flags(inspect.getdoc(job) or ""),
+            context_settings={"help_option_names": ["-h", "--help"], "max_content_width": HELP_WIDTH},
+        )
+
+    def invoke(self, ctx: click.Context) -> None:
+        given = dict(ctx.params)
+        config, print_config, _, quiet, as_json, _ = (given.pop(name) for name in SETTINGS)
+        typed = {name: value for name, value in given.items() if value is not None and value != ()}
+        try:
+            options = {**self.fixed, **self._from_file(config, typed), **typed}
+            job = self.job.from_options(options)
+            if print_config:
+                click.echo(to_toml(job.given()), nl=False)
+                return
+            for one in self.options:
+                if extra(one, "needed") and options.get(one.name) is None:
+                    raise SpecError(f"`{one.name}` is missing")
+            with Display(quiet=quiet, as_json=as_json, in_flags=self.in_flags) as display:
+                result = job.run(display)
+        except UserError as error:
+            raise _rewritten(error, self.in_flags) from None
+        if result is not None:
+            print_result(result, as_json)
+
+    def _from_file(self, config: str | None, typed: Collection[str]) -> dict[str, Any]:
+        """The options of a config file, without alternatives to those that were typed, which win."""
+        content = {} if config is None else read_config(Path(config))
+        silenced = {other for names in self.job.exclusive if set(names) & set(typed) for other in names}
+        flat: dict[str, Any] = {}
+        for name, value in content.items():
+            is_group = isinstance(value, dict) and name in {one.group for one in self.options}
+            flat |= value if is_group else {name: value}
+        self.job.check_names(flat, config)
+        for one in self.options:
+            if extra(one, "paths") and one.name in flat:
+                flat[one.name] = as_paths(flat[one.name])
+        return {name: value for name, value in flat.items() if name not in silenced}
+
+    def in_flags(self, text: str) -> str:
+        """Options, which messages name in backticks, as flags: `max_length=64` -> --max-length 64."""
+        flags = {one.name: f"--{one.name.replace('_', '-')}" for one in self.options if not extra(one, "argument")}
+        flags |= {one.name: one.name.upper() for one in self.options if extra(one, "argument")}
+        flags["plugin"] = "--plugin"
+
+        def flag(found: re.Match[str]) -> str:
+            name, sign, value = found[1].partition("=")
+            return flags[name] + (f" {value}" if sign else "") if name in flags else found[0]
+
+        return re.sub(r"`([a-z_]+(?:=[^`]*)?)`", flag, text)
+
+    def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        from bertie.cli.help import write_help
+
+        write_help(self, ctx, formatter)
+
+
+def print_result(result: Any, as_json: bool) -> None:
+    if as_json:
+        click.echo(json.dumps(result.to_json(), ensure_ascii=False))
+    else:
+        result.print(Console(emoji=False, soft_wrap=False))
+
+
+def _rewritten(error: UserError, words: Any) -> UserError:
+    error.what, error.hint = words(error.what), error.hint and words(error.hint)
+    return error

@@ -1,0 +1,1 @@
+"""Reports on corpora: counts, samples of documents, text shared with test sets."""

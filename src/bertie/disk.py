@@ -1,0 +1,118 @@
+"""Writes files and folders that are there whole or not at all, locks them, hashes them, and explains failed writes.
+
+A kill, a power cut or a full disk leaves the old content or the new one, never a mixture.
+"""
+
+import errno
+import hashlib
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import mkdtemp
+from typing import IO, BinaryIO
+
+from filelock import lock_descriptor
+
+from bertie.errors import FolderError
+
+PART = ".part"  # how the name of a file ends that is still being written
+FULL = (errno.ENOSPC, errno.EDQUOT)
+AGAIN = "run it again, or choose another `out`"
+
+
+@contextmanager
+def atomic_file(path: Path, *, sync_name: bool = True) -> Iterator[BinaryIO]:
+    """A file to write into that takes the place of `path` when the block ends well. Who writes many files may pass
+    `sync_name=False` and call `sync_folder` once at the end."""
+    part = path.with_name(f"{path.name}.{os.getpid()}{PART}")
+    try:
+        with part.open("wb") as file:
+            yield file
+            sync_file(file)
+        part.replace(path)
+    except BaseException:
+        part.unlink(missing_ok=True)
+        raise
+    if sync_name:
+        sync_folder(path.parent)
+
+
+def write_file(path: Path, content: bytes | memoryview, *, sync_name: bool = True) -> None:
+    with atomic_file(path, sync_name=sync_name) as file:
+        file.write(content)
+
+
+@contextmanager
+def atomic_folder(out: Path) -> Iterator[Path]:
+    """A folder to write into that takes the place of `out`, and of what was there, when the block ends well."""
+    with writing_to(out):
+        out.parent.mkdir(parents=True, exist_ok=True)
+        work = Path(mkdtemp(prefix=f".{out.name}.", dir=out.parent))
+    new, old = work / "new", work / "old"
+    try:
+        with writing_to(out):
+            new.mkdir()
+            yield new
+            if out.exists():
+                out.rename(old)
+            new.rename(out)
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+
+
+def sync_file(file: IO[bytes] | IO[str]) -> None:
+    """What was written into the file is safe from a power cut once this returns."""
+    file.flush()
+    os.fsync(file.fileno())
+
+
+def sync_folder(folder: Path) -> None:
+    """Names in the folder, such as those given by a rename, are safe from a power cut once this returns."""
+    if os.name != "posix":
+        return
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def sha256_of(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def lock_file(file: BinaryIO, used: Path, on_wait: Callable[[], None] | None = None) -> None:
+    """Keeps other processes away from `used` until the open file is closed, also by a kill.
+
+    Where another process has the lock, this raises; with `on_wait` it calls that once and waits instead.
+    """
+    try:
+        locked = lock_descriptor(file.fileno(), blocking=False)
+        if not locked and on_wait is not None:
+            on_wait()
+            locked = lock_descriptor(file.fileno())
+    except OSError as error:
+        raise FolderError(f"cannot be locked ({error.strerror or error})", where=str(used)) from None
+    if not locked:
+        raise FolderError(f"another process is using {used}", hint="wait until it ends, or stop it first")
+
+
+@contextmanager
+def writing_to(target: Path, then: str = AGAIN, after: str = "") -> Iterator[None]:
+    """Turns a failed write into one sentence. `then` is what to do once there is space again; `after` is how much was
+    done before."""
+    try:
+        yield
+    except OSError as error:
+        raise write_failure(error, target, then, after) from error
+
+
+def write_failure(error: Exception, target: Path, then: str = AGAIN, after: str = "") -> FolderError:
+    number = getattr(error, "errno", None)
+    full = number in FULL or any(f"(os error {code})" in str(error) for code in FULL)  # as Rust libraries say it
+    what = "the disk is full" if full else f"writing failed ({getattr(error, 'strerror', None) or error})"
+    where = f"after {after}, {what}" if after else what
+    return FolderError(where, where=str(target), hint=f"{'free some space' if full else 'fix that'}, then {then}")

@@ -1,0 +1,1 @@
+"""One job per verb: a frozen spec with `.run(on_event)`. The command line, Python and a server all run these."""

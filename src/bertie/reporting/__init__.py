@@ -1,0 +1,1 @@
+"""Events, progress, charts, HTML pages and formatted numbers, for every layer."""

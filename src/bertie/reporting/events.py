@@ -1,0 +1,41 @@
+"""What long work reports while it runs: events, given to a callback.
+
+A command line prints them, a notebook draws them, a server sends them on. The kinds:
+
+- "message": something worth reading; "warning": something that may surprise. Neither has data.
+- "progress": `done` of `total` (None where it is not known) `unit`s of a `stage`; other fields are shown beside them.
+- "start", "step", "evaluation", "resume", "saved", "damaged", "stopped", "finished": what happens in a training run.
+  Their data are the record that its log keeps.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Event:
+    kind: str
+    message: str = ""
+    data: Mapping[str, Any] = field(default_factory=dict)
+
+
+OnEvent = Callable[[Event], None]
+
+
+def ignore(event: Event) -> None:
+    """The `on_event` of callers who want no events."""
+
+
+def message(text: str) -> Event:
+    return Event("message", text)
+
+
+def warning(text: str) -> Event:
+    return Event("warning", text)
+
+
+def progress(stage: str, done: int, total: int | None, unit: str, **data: Any) -> Event:
+    """`done` counts from the beginning of the stage, not from the last event. Work that was done before this process
+    started is named by `resumed`, so that it does not count as speed."""
+    return Event("progress", data={"stage": stage, "done": done, "total": total, "unit": unit, **data})

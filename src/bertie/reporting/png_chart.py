@@ -1,0 +1,56 @@
+"""Draws `Chart`s as a PNG file. Needs matplotlib, which is the extra `plots`."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from bertie.errors import CapabilityError, InputError
+from bertie.reporting.chart import Chart, thinned
+
+COLUMNS = 2
+WIDTH, HEIGHT = 6.4, 3.4  # of one chart, in inches
+COLOURS = ("#3b6fb6", "#d1662b", "#3a8f5c", "#9a57b3", "#b08a1e", "#5b6770")  # as in page.html
+DRAWN = 800  # points of a line
+MOST_INSIDE, NAME_HEIGHT = 3, 0.22  # names that find room beside the lines; more stand below, so many inches each
+
+
+def write_png(charts: Sequence[Chart], file: Path, title: str = "") -> None:
+    try:
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.figure import Figure
+        from matplotlib.ticker import FuncFormatter
+    except ImportError:
+        hint = "install it with: pip install 'bertie[plots]'"
+        raise CapabilityError("a picture needs the package matplotlib", where=str(file), hint=hint) from None
+    if not charts:
+        raise InputError("there is nothing to draw yet", where=str(file), hint="wait until a step is done")
+    columns = min(COLUMNS, len(charts))
+    rows = -(-len(charts) // columns)
+    num_below = max(_num_below(chart) for chart in charts)
+    figure = Figure(figsize=(WIDTH * columns, (HEIGHT + NAME_HEIGHT * num_below) * rows), layout="constrained")
+    FigureCanvasAgg(figure)
+    figure.suptitle(title)
+    axes = figure.subplots(rows, columns, squeeze=False).flatten()
+    for chart, plot in zip(charts, axes, strict=False):
+        for number, line in enumerate(chart.lines):
+            xs, ys = zip(*thinned(line.points, DRAWN), strict=True) if line.points else ((), ())
+            style = {"linewidth": 1.0, "alpha": 0.55} if line.dense else {"marker": "o", "markersize": 3.0}
+            plot.plot(xs, ys, color=COLOURS[number % len(COLOURS)], label=line.name, **style)
+        for name, level in chart.levels.items():
+            plot.axhline(level, color="#59636e", linestyle="--", linewidth=1.0, label=f"{name} {chart.format(level)}")
+        if chart.from_zero:
+            plot.set_ylim(bottom=0)
+        plot.set_title(chart.title)
+        plot.set_xlabel(chart.across)
+        plot.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:,.10g}"))
+        plot.yaxis.set_major_formatter(FuncFormatter(lambda y, _, chart=chart: chart.format(y)))
+        plot.grid(alpha=0.3)
+        below = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.16)} if _num_below(chart) else {}
+        plot.legend(frameon=False, **below)
+    for unused in axes[len(charts) :]:
+        unused.set_axis_off()
+    figure.savefig(file, dpi=120, format="png")
+
+
+def _num_below(chart: Chart) -> int:
+    names = len(chart.lines) + len(chart.levels)
+    return names if names > MOST_INSIDE else 0

@@ -1,0 +1,1 @@
+"""Confidence intervals and the worst mistakes of a task model."""

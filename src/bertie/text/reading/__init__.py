@@ -1,0 +1,1 @@
+"""Reads files of text: formats, byte ranges, documents, cleaning."""

@@ -1,0 +1,78 @@
+"""Tokenizer: what the rest of bertie knows of tokenizers, and `load_tokenizer`, which opens one."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+
+from bertie.errors import TokenizerError
+from bertie.text.tokenizers import tokenizer_files as sources
+from bertie.text.tokenizers.tokens import FlatIds, SpecialTokens, Tokens
+
+
+class Tokenizer(Protocol):
+    """Text to ids and back."""
+
+    @property
+    def kind(self) -> str:
+        """ "wordpiece", "byte-bpe", "bpe", "unigram", "characters" or "words"."""
+
+    @property
+    def size(self) -> int:
+        """Number of ids: the highest id + 1, added tokens included."""
+
+    @property
+    def special(self) -> SpecialTokens: ...
+
+    @property
+    def digest(self) -> str:
+        """sha256 over what decides the ids; the same after saving and loading."""
+
+    @property
+    def max_length(self) -> int | None:
+        """The limit that the folder states, or None. It is never applied here."""
+
+    def encode(self, text: str, pair: str | None = None, max_length: int | None = None) -> Tokens:
+        """Tokens of a text or pair with special tokens, truncated "longest first" to max_length."""
+
+    def encode_words(
+        self, words: Sequence[str], pair: Sequence[str] | None = None, max_length: int | None = None
+    ) -> Tokens:
+        """Tokens of text that is already split; `words` of the result index the given list."""
+
+    def encode_ids(self, texts: Sequence[str], max_length: int | None = None) -> FlatIds:
+        """Ids of many texts with their special tokens, for bulk work."""
+
+    def encode_pieces(self, texts: Sequence[str]) -> FlatIds:
+        """Ids of many texts without special tokens, never truncated: what a corpus is made of."""
+
+    @property
+    def continues(self) -> np.ndarray:
+        """[size] bool: this piece continues the word of the piece before it in the same text.
+
+        Pieces without a mark of their own (byte-level BPE, Unigram) continue unless they start with a space; single
+        characters continue if the one before them is of this kind too. The first piece of a text always starts a word.
+        """
+
+    def decode(self, ids: Sequence[int] | np.ndarray, skip_special: bool = True) -> str: ...
+
+    def id_of(self, token: str) -> int | None: ...
+
+    def token_of(self, id: int) -> str: ...
+
+    def save(self, folder: Path) -> None:
+        """Writes the files that AutoTokenizer of `transformers` and `load_tokenizer` open."""
+
+
+def load_tokenizer(folder_or_file: str | Path) -> Tokenizer | None:
+    """Opens the tokenizer of a model folder, or one of its files. None where a folder has no tokenizer file."""
+    path = Path(folder_or_file)
+    if path.is_file():
+        return sources.from_file(path)
+    if not path.is_dir():
+        raise TokenizerError("no such file or folder", where=str(path), hint="give a model folder or a tokenizer file")
+    for name in sources.FILES:
+        if (path / name).is_file():
+            return sources.from_file(path / name)
+    return None

@@ -1,0 +1,168 @@
+"""Opens a tokenizer's file: tokenizer.json, vocab.txt, vocab.json with merges.txt, or spiece.model.
+
+Settings beside the file change ids in the same cases as in `transformers`.
+"""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import tokenizers
+
+from bertie.errors import TokenizerError
+from bertie.text.tokenizers.pipeline import PipelineTokenizer
+from bertie.text.tokenizers.settings import Settings, read_json, read_settings
+from bertie.text.tokenizers.unigram import SentencePieceTokenizer
+from bertie.text.tokenizers.vocabulary import (
+    add_stated,
+    byte_bpe_tokenizer,
+    set_frame,
+    special_names,
+    wordpiece_tokenizer,
+)
+
+# In the order of preference: a complete pipeline first, then vocabularies that leave the rest to convention.
+FILES = ("tokenizer.json", "vocab.txt", "vocab.json", "merges.txt", "spiece.model")
+
+
+def from_file(path: Path) -> PipelineTokenizer | SentencePieceTokenizer:
+    settings = read_settings(path.parent)
+    if path.name in ("vocab.json", "merges.txt"):
+        return from_merges(path.parent / "vocab.json", path.parent / "merges.txt", settings)
+    if path.suffix == ".json":
+        return from_json(path, settings)
+    if path.suffix == ".txt":
+        return from_vocabulary(path, settings)
+    if path.suffix == ".model":
+        return SentencePieceTokenizer.open(path, settings)
+    raise TokenizerError("not a tokenizer file", where=str(path), hint=f"give one of {', '.join(FILES)}")
+
+
+def from_vocabulary(path: Path, settings: Settings) -> PipelineTokenizer:
+    """Opens a WordPiece vocabulary, one piece per line."""
+    try:
+        # As `transformers` reads it: universal newlines, and no other line ends than those.
+        with path.open(encoding="utf-8") as lines:
+            pieces = [line.rstrip("\n") for line in lines]
+    except UnicodeDecodeError as error:
+        line = path.read_bytes().count(b"\n", 0, error.start) + 1 if error.start else 1
+        raise TokenizerError("not UTF-8", where=f"{path}:{line}", hint="a vocabulary is UTF-8 text") from error
+    if not pieces:
+        raise TokenizerError("the vocabulary is empty", where=str(path))
+    strip_accents = settings.config.get("strip_accents")
+    return wordpiece_tokenizer(
+        pieces,
+        lowercase=settings.flag("do_lower_case", True),
+        strip_accents=None if strip_accents is None else bool(strip_accents),
+        split_ideographs=settings.flag("tokenize_chinese_chars", True),
+        settings=replace(settings, where=str(path)),
+    )
+
+
+def from_merges(vocabulary_path: Path, merges_path: Path, settings: Settings) -> PipelineTokenizer:
+    """Opens a byte-level BPE: pieces with their ids, and the merges in their order."""
+    for path, other in ((vocabulary_path, merges_path), (merges_path, vocabulary_path)):
+        if not path.is_file():
+            raise TokenizerError(
+                f"{path.name} is missing beside {other.name}",
+                where=str(path.parent),
+                hint="a byte-level BPE needs both files",
+            )
+    vocabulary = read_json(vocabulary_path)
+    if not isinstance(vocabulary, dict) or not all(type(number) is int for number in vocabulary.values()):
+        raise TokenizerError("does not map pieces to ids", where=str(vocabulary_path))
+    try:
+        lines = merges_path.read_text(encoding="utf-8").split("\n")
+    except UnicodeDecodeError as error:
+        raise TokenizerError(f"not UTF-8 at byte {error.start}", where=str(merges_path)) from error
+    merges: list[tuple[str, str]] = []
+    for index, line in enumerate(lines, start=1):
+        line = line.rstrip("\r")
+        if not line or (index == 1 and line.startswith("#version")):
+            continue
+        parts = line.split(" ")
+        if len(parts) != 2 or any(piece not in vocabulary for piece in (*parts, "".join(parts))):
+            raise TokenizerError(
+                f"{line!r} is not a merge of two pieces of {vocabulary_path.name}",
+                where=f"{merges_path}:{index}",
+                hint="the two files come from different tokenizers, or one is broken",
+            )
+        merges.append((parts[0], parts[1]))
+    return byte_bpe_tokenizer(vocabulary, merges, settings=replace(settings, where=str(vocabulary_path)))
+
+
+def from_json(path: Path, settings: Settings) -> PipelineTokenizer:
+    """Opens a whole pipeline as `tokenizers` writes it."""
+    content = read_json(path)
+    if not isinstance(content, dict) or not isinstance(content.get("model"), dict):
+        what = "contains no tokenizer: it has no `model`"
+        raise TokenizerError(what, where=str(path), hint="give a tokenizer.json")
+    generic = settings.is_generic
+    if not generic:
+        for change in (set_cleaning, set_prefix_space, set_case_and_accents):
+            change(content, settings)
+    try:
+        pipeline = tokenizers.Tokenizer.from_str(json.dumps(content))
+    except BaseException as error:
+        # A broken file can make the native reader panic, and its PanicException is no Exception.
+        if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
+            raise
+        raise TokenizerError(
+            f"`tokenizers` cannot read it ({error})",
+            where=str(path),
+            hint="the file is broken, or was written by a newer version of `tokenizers`",
+        ) from error
+    add_stated(pipeline, replace(settings, where=str(path)))
+    if not generic and settings.names_a_class and "handle_chinese_chars" in (content.get("normalizer") or {}):
+        # `transformers` frames such a text by the names in the settings, whatever the file states.
+        set_frame(pipeline, special_names(pipeline.get_vocab(with_added_tokens=True), settings, required=False))
+    return PipelineTokenizer(pipeline, settings, content if "type" in content["model"] else None)
+
+
+def set_cleaning(content: dict[str, Any], settings: Settings) -> None:
+    """Sets WordPiece's case, accents and ideographs: `transformers` builds that step from the settings."""
+    normalizer = content.get("normalizer") or {}
+    if "handle_chinese_chars" not in normalizer:
+        return
+    for key, option, default in (
+        ("lowercase", "do_lower_case", True),
+        ("handle_chinese_chars", "tokenize_chinese_chars", True),
+        ("strip_accents", "strip_accents", None),
+    ):
+        if option in settings.config:
+            normalizer[key] = settings.config[option]
+        elif settings.names_a_class:
+            normalizer[key] = default
+
+
+def set_prefix_space(content: dict[str, Any], settings: Settings) -> None:
+    """Sets whether a byte-level BPE reads a text as if there were a space before it."""
+    pre_tokenizer = content.get("pre_tokenizer") or {}
+    if pre_tokenizer.get("type") != "ByteLevel":
+        return
+    if "add_prefix_space" in settings.config or settings.names_a_class:
+        pre_tokenizer["add_prefix_space"] = settings.flag("add_prefix_space", False)
+
+
+def set_case_and_accents(content: dict[str, Any], settings: Settings) -> None:
+    """Sets case and accents of a Unigram, which are steps before the map of characters."""
+    normalizer = content.get("normalizer") or {}
+    # Only a Unigram lists its pieces with scores.
+    if not isinstance(content["model"].get("vocab"), list) or not settings.names_a_class:
+        return
+    steps = normalizer.get("normalizers", [normalizer] if normalizer else [])
+    for option, wanted_value, kinds in (
+        ("keep_accents", False, ("NFKD", "StripAccents")),
+        ("do_lower_case", True, ("Lowercase",)),
+    ):
+        if settings.config.get(option) is None:
+            continue
+        present = any(step.get("type") in kinds for step in steps)
+        wanted = bool(settings.config[option]) == wanted_value
+        if present and not wanted:
+            steps = [step for step in steps if step.get("type") not in kinds]
+        elif wanted and not present:
+            place = next((i for i, step in enumerate(steps) if step.get("type") == "Precompiled"), len(steps))
+            steps = [*steps[:place], *({"type": kind} for kind in kinds), *steps[place:]]
+    content["normalizer"] = {"type": "Sequence", "normalizers": steps} if steps else None

@@ -1,0 +1,1 @@
+"""Fine-tuning: labelled rows, evaluation on held-out rows, stored features, several tasks and seeds."""

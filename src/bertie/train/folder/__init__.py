@@ -1,0 +1,1 @@
+"""The run folder: log, checkpoints, history, summary."""

@@ -1,0 +1,1 @@
+"""How a model learns: optimizer, schedule, learning rates, adversarial and contrastive steps."""

@@ -1,0 +1,1 @@
+"""Estimates what a run will take before it starts."""

@@ -1,0 +1,1 @@
+"""Pre-training: options, batches from a corpus, evaluation on held-out text."""

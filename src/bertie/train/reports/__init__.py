@@ -1,0 +1,1 @@
+"""Reports on runs and on the task models they end in: charts, pages, comparisons."""

@@ -1,0 +1,183 @@
+"""Reports how good a task model is: a `TaskReport`, and its lines for a terminal. task_page.py makes a page of it."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from bertie.reporting.chart import Chart, Line
+from bertie.reporting.text_chart import draw_text
+from bertie.tasks.label_sets import sorted_labels
+from bertie.tasks.metrics.labels import confusion
+from bertie.tasks.reports.intervals import SECONDS, MeasuredMetrics, measured_metrics
+from bertie.tasks.reports.mistakes import Mistakes, find_mistakes
+from bertie.tasks.task import Answer, Example, Scores, Task
+from bertie.text.one_line import padded, shortened
+from bertie.train.folder.history import RunHistory
+from bertie.train.reports.run_charts import figure_name
+
+MOST_LABELS = 20  # of a confusion table
+# In the terminal: tables of one kind, labels of a confusion table, labels with scores, mistakes, columns.
+TABLES, CONFUSED, SCORED, MISTAKES, COLUMNS = 2, 8, 12, 5, 100
+LABEL, CELL = 18, 10  # columns
+CURVE_ROWS = 8  # of the learning curve
+FIGURES = ("precision", "recall", "f1")
+
+
+@dataclass(frozen=True)
+class ConfusionTable:
+    what: str  # is labelled: "label", "word", an aspect
+    labels: tuple[str, ...]  # those shown, K
+    counts: np.ndarray  # [K, K] a row is a gold label, a column a predicted one
+    num_labels: int  # those that occur
+    num_pairs: int
+
+    def narrowed(self, most: int) -> "ConfusionTable":
+        """Only the most frequent labels."""
+        frequency = self.counts.sum(0) + self.counts.sum(1)
+        kept = np.sort(np.argsort(-frequency, kind="stable")[:most])
+        labels = tuple(self.labels[number] for number in kept)
+        return ConfusionTable(self.what, labels, self.counts[np.ix_(kept, kept)], self.num_labels, self.num_pairs)
+
+    @property
+    def note(self) -> str:
+        """What the table does not show, in one sentence; "" where it shows all."""
+        hidden, pairs = self.num_labels - len(self.labels), self.num_pairs - int(self.counts.sum())
+        if not hidden:
+            return ""
+        share = f"{pairs:,} of {self.num_pairs:,}"
+        return f"{hidden:,} rarer labels are not shown; one of them is gold or predicted in {share}"
+
+
+@dataclass(frozen=True)
+class TaskReport:
+    name: str  # of what was measured
+    task: str
+    main: str  # the metric that decides
+    num_rows: int
+    num_without_gold: int  # rows that cannot measure the model, and are left out
+    metrics: MeasuredMetrics
+    confusions: tuple[ConfusionTable, ...]
+    label_scores: Mapping[str, Scores]  # by what is labelled
+    mistakes: Mistakes
+    history: RunHistory | None = None
+    data: tuple[str, ...] = ()  # the lines of the data card
+
+
+def report_task(
+    task: Task,
+    examples: Sequence[Example],
+    answers: Sequence[Answer],
+    *,
+    name: str,
+    history: RunHistory | None = None,
+    data: Sequence[str] = (),
+    seconds: float = SECONDS,
+) -> TaskReport:
+    """Intervals take at most so many seconds."""
+    both = zip(examples, answers, strict=True)
+    measured = [(example, answer) for example, answer in both if example.gold is not None]
+    kept, found, gold = [one for one, _ in measured], [one for _, one in measured], [one.gold for one, _ in measured]
+    labelled = {what: pairs for what, pairs in task.label_pairs(found, gold).items() if pairs} if found else {}
+    return TaskReport(
+        name=name,
+        task=str(task.kind),
+        main=task.main,
+        num_rows=len(kept),
+        num_without_gold=len(examples) - len(kept),
+        metrics=measured_metrics(task, found, gold, seconds=seconds),
+        confusions=tuple(confusion_table(what, pairs) for what, pairs in labelled.items()),
+        label_scores=task.scores_by_label(found, gold) if found else {},
+        mistakes=find_mistakes(task, kept, found),
+        history=history,
+        data=tuple(data),
+    )
+
+
+def confusion_table(what: str, pairs: Sequence[tuple[str, str]], most: int = MOST_LABELS) -> ConfusionTable:
+    """A table of the labels that are most often gold or predicted, in their order."""
+    frequency = Counter(label for pair in pairs for label in pair)
+    labels = sorted_labels(label for label, _ in frequency.most_common(most))
+    shown = set(labels)
+    kept = [(one, other) for one, other in pairs if one in shown and other in shown]
+    counts = confusion([one for one, _ in kept], [other for _, other in kept], labels)
+    return ConfusionTable(what, labels, counts, len(frequency), len(pairs))
+
+
+def most_supported(scores: Scores, most: int) -> list[str]:
+    """The labels that are most often gold, in the order of all."""
+    chosen = sorted(scores, key=lambda label: -scores[label]["support"])[:most]
+    return [label for label in scores if label in set(chosen)]
+
+
+def format_intervals(metrics: MeasuredMetrics) -> str:
+    if not metrics.values:
+        return ""
+    if not metrics.intervals:
+        return f"no intervals: only {metrics.num_rounds:,} draws were possible in the time"
+    return f"95% intervals from {metrics.num_rounds:,} draws of the {metrics.unit}"
+
+
+def format_metrics(metrics: MeasuredMetrics) -> dict[str, tuple[str, str]]:
+    """The value and the interval of each."""
+    found = metrics.intervals
+    return {
+        name: (f"{value:.4f}", f"{found[name].low:.4f} to {found[name].high:.4f}" if name in found else "")
+        for name, value in metrics.values.items()
+    }
+
+
+def metric_lines(report: TaskReport) -> list[str]:
+    """For the terminal: the metrics alone."""
+    count = report.num_without_gold
+    without = [f"  {count:,} rows without gold are left out"] if count else []
+    if not report.num_rows:
+        return [f"{report.name}: no row has gold, nothing to measure", *without]
+    width = max(map(len, report.metrics.values))
+    metrics = [
+        f"  {name:{width}}  {value}  {interval}".rstrip()
+        for name, (value, interval) in format_metrics(report.metrics).items()
+    ]
+    head = f"{report.name}: {report.num_rows:,} rows measured"
+    return [head, *without, *metrics, f"  ({format_intervals(report.metrics)})"]
+
+
+def terminal_lines(report: TaskReport) -> list[str]:
+    """Metrics, a small confusion table, scores of labels, the worst mistakes."""
+    lines = metric_lines(report)
+    if not report.num_rows:
+        return lines
+    lines += _tables(report)
+    if report.history is not None and len(measured := report.history.held_out(report.main)) > 1:
+        chart = Chart(figure_name(report.main), "steps", [Line("held out", measured, "o")])
+        lines += ["", *draw_text(chart, COLUMNS - 12, CURVE_ROWS)]
+    shown = report.mistakes.worst[:MISTAKES]
+    if shown:
+        lines += ["", f"the worst {len(shown)} of {report.mistakes.num_wrong:,} rows that are not completely right"]
+    for mistake in shown:
+        lines.append("  " + shortened(mistake.where, COLUMNS - 2))
+        texts = {**mistake.texts, "gold": mistake.gold, "predicted": mistake.predicted}
+        lines += ["    " + shortened(f"{role}: {text}", COLUMNS - 4) for role, text in texts.items()]
+    return lines
+
+
+def _tables(report: TaskReport) -> Iterator[str]:
+    for table in [table.narrowed(CONFUSED) for table in report.confusions[:TABLES]]:
+        yield from ("", f"{table.what}: gold in rows, predicted in columns")
+        yield "  " + " " * LABEL + "".join(" " + padded(label, CELL - 1, right=True) for label in table.labels)
+        for label, row in zip(table.labels, table.counts.tolist(), strict=True):
+            yield f"  {padded(label, LABEL)}" + "".join(f"{count:{CELL},}" for count in row)
+        if table.note:
+            yield f"  {table.note}"
+    for what, scores in list(report.label_scores.items())[:TABLES]:
+        yield from ("", f"{padded(what, LABEL + 2)}" + "".join(f"{name:>{CELL}}" for name in (*FIGURES, "support")))
+        shown = most_supported(scores, SCORED)
+        for label in shown:
+            figures = "".join(f"{scores[label][name]:{CELL}.4f}" for name in FIGURES)
+            yield f"  {padded(label or what, LABEL)}{figures}{scores[label]['support']:{CELL},.0f}"
+        if len(shown) < len(scores):
+            yield f"  {len(scores) - len(shown):,} rarer ones are in the HTML report"
+    hidden = max(len(report.confusions), len(report.label_scores)) - TABLES
+    if hidden > 0:
+        yield f"{hidden:,} more tables are in the HTML report"

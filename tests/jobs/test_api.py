@@ -1,0 +1,158 @@
+"""The Python API: training from data in memory, the same weights as the command line gives, results that display."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from subprocess import CompletedProcess
+from typing import Any
+
+import numpy as np
+import pytest
+from safetensors.torch import load_file
+
+import bertie
+from bertie.reporting.events import Event
+
+Run = Callable[..., CompletedProcess[str]]
+TEXTS = [
+    f"the {adjective} {noun} {verb} ."
+    for adjective in ("old", "red", "small")
+    for noun in ("cat", "dog")
+    for verb in ("sat", "ran")
+]
+ROWS = [{"text": text, "label": "cat" if "cat" in text else "dog"} for text in TEXTS]
+QUICK: dict[str, Any] = {"epochs": 2, "batch": 4, "max_length": 16}
+
+
+@pytest.fixture(scope="module")
+def vocabulary(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("vocabulary") / "vocab"
+    bertie.train_vocab(TEXTS, kind="wordpiece", size=60, min_frequency=1, out=out)
+    return out
+
+
+@pytest.fixture(scope="module")
+def start(vocabulary: Path) -> dict[str, Any]:
+    return {"recipe": "bert", "size": "tiny", "tokenizer": vocabulary}
+
+
+def weights(folder: Path) -> dict[str, bytes]:
+    return {
+        name: tensor.numpy().tobytes() for name, tensor in load_file(folder / "model" / "model.safetensors").items()
+    }
+
+
+def forms(tmp_path: Path) -> dict[str, Any]:
+    pandas, polars, datasets = (pytest.importorskip(name) for name in ("pandas", "polars", "datasets"))
+    file = tmp_path / "rows.jsonl"
+    file.write_text("".join(json.dumps(row) + "\n" for row in ROWS))
+    return {
+        "dicts": ROWS,
+        "pandas": pandas.DataFrame(ROWS),
+        "polars": polars.DataFrame(ROWS),
+        "arrow": polars.DataFrame(ROWS).to_arrow(),
+        "datasets": datasets.Dataset.from_list(ROWS),
+        "path": str(file),
+    }
+
+
+def test_all_forms_of_data_and_the_command_line_give_the_same_weights(
+    tmp_path: Path, start: dict[str, Any], vocabulary: Path, run_bertie: Run
+) -> None:
+    given = forms(tmp_path)
+    found = {}
+    for name, rows in given.items():
+        out = tmp_path / name
+        run = bertie.finetune("classify", train=rows, dev=rows, out=out, **start, **QUICK)
+        assert run.evaluate(rows).metrics["accuracy"] == run.metrics["accuracy"]
+        found[name] = weights(out)
+    words = ["--recipe", "bert", "--size", "tiny", "--tokenizer", vocabulary, "--out", tmp_path / "shell"]
+    words += ["--epochs", 2, "--batch", 4, "--max-length", 16]
+    done = run_bertie("finetune", "classify", "--train", given["path"], "--dev", given["path"], *words)
+    assert done.returncode == 0, done.stderr
+    found["shell"] = weights(tmp_path / "shell")
+    assert all(one == found["dicts"] for one in found.values())
+
+
+def test_a_run_without_out_is_temporary(start: dict[str, Any]) -> None:
+    run = bertie.finetune("classify", train=ROWS, **start, **QUICK)
+    folder = run.folder
+    assert (folder / "model").is_dir()
+    assert [answer["label"] for answer in run.predict(TEXTS[:2])] != []
+    del run
+    assert not folder.exists()
+
+
+def test_predictions_are_the_same_from_texts_dicts_and_the_command_line(
+    tmp_path: Path, start: dict[str, Any], run_bertie: Run
+) -> None:
+    run = bertie.finetune("classify", train=ROWS, out=tmp_path / "run", **start, **QUICK)
+    model = bertie.load(tmp_path / "run")
+    from_texts = model.predict(TEXTS)
+    assert from_texts == model.predict([{"text": text} for text in TEXTS]) == run.predict(TEXTS)
+    lines = tmp_path / "texts.txt"
+    lines.write_text("\n".join(TEXTS) + "\n")
+    printed = run_bertie("predict", tmp_path / "run", "--input", lines, "--format", "lines").stdout
+    assert [json.loads(line) for line in printed.splitlines()] == from_texts
+    one = run_bertie("predict", tmp_path / "run", TEXTS[0]).stdout
+    assert json.loads(one) == from_texts[0] == model.predict(TEXTS[0])[0]
+
+
+def test_rows_that_cannot_be_used_are_answered_with_their_error(tmp_path: Path, start: dict[str, Any]) -> None:
+    run = bertie.finetune("classify", train=ROWS, **start, **QUICK)
+    answers = run.predict([{"text": "the cat"}, {"text": ""}, {"text": "the dog"}])
+    assert ["error" in answer for answer in answers] == [False, True, False]
+
+
+def test_results_display_in_terminals_and_notebooks(start: dict[str, Any], vocabulary: Path) -> None:
+    run = bertie.finetune("classify", train=ROWS, dev=ROWS, **start, **QUICK)
+    results = [run, run.evaluate(ROWS), bertie.train_vocab(TEXTS, size=60, min_frequency=1)]
+    for result in results:
+        assert len(str(result)) > 20
+        assert result._repr_html_().startswith("<")
+        json.dumps(result.to_json())
+    assert "<table" in run.predict(TEXTS)._repr_html_()
+
+
+def test_a_run_has_a_readable_data_card_and_a_report(tmp_path: Path, start: dict[str, Any]) -> None:
+    rows = [{**row, "label": f"标签 {row['label']}"} for row in ROWS]
+    messages: list[str] = []
+    bertie.finetune(
+        "classify",
+        train=rows,
+        dev=rows,
+        out=tmp_path / "run",
+        on_event=lambda event: messages.append(event.message),
+        **start,
+        **QUICK,
+    )
+    written = (tmp_path / "run" / "data_card.json").read_text(encoding="utf-8")
+    assert "标签 cat" in written and json.loads(written)["dev"]["also_in_train"] == len(ROWS)
+    page = (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
+    assert "Confusion: label" in page and "Worst mistakes" in page and page.count("<svg") == 3
+    printed = "\n".join(messages)
+    assert "rows measured" in printed and "report.html" in printed
+    assert "gold in rows" not in printed and "    predicted:" not in printed, "these are on the page"
+
+
+def test_callbacks_get_events(start: dict[str, Any]) -> None:
+    events: list[Event] = []
+    bertie.finetune("classify", train=ROWS, dev=ROWS, on_event=events.append, **start, **QUICK)
+    kinds = {event.kind for event in events}
+    assert {"message", "step", "evaluation", "finished"} <= kinds
+
+
+def test_from_raw_text_to_a_filled_gap(vocabulary: Path) -> None:
+    corpus = bertie.build_corpus(TEXTS, tokenizer=vocabulary, keep_near_duplicates=True)
+    run = bertie.pretrain("bert-wwm", size="tiny", corpus=corpus, steps=2, held_out=0, sentences="none")
+    assert run.summary["steps"] == 2
+    assert len(run.fill("the [MASK] sat .", top=3)) == 3
+    vectors = bertie.embed(run.model, TEXTS[:3])
+    assert np.allclose(vectors.vectors, run.encode(TEXTS[:3]), atol=1e-6)
+
+
+def test_a_wrong_keyword_is_one_sentence() -> None:
+    with pytest.raises(bertie.errors.SpecError, match="did you mean `epochs`"):
+        bertie.finetune("classify", train=ROWS, base="x", epoch=3)
+    with pytest.raises(bertie.errors.SpecError, match="did you mean 'classify'"):
+        bertie.finetune("clasify", train=ROWS, base="x")
