@@ -50,7 +50,7 @@ WRAPPERS = {
     ("reporting/events.py", "progress"),
     ("models/model.py", "__call__"),
     ("models/pretrained.py", "encode"),
-    ("tasks/single_pass.py", "__call__"),
+    ("objectives/shared_pass.py", "__call__"),
     ("cli/plan.py", "plan"),
     *(("jobs/model.py", name) for name in ("predict", "evaluate")),
     *(("jobs/training.py", name) for name in ("predict", "evaluate", "encode", "fill")),

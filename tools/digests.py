@@ -42,7 +42,7 @@ import pyarrow as pa
 TABLE = """
 $PRETRAIN    --size tiny --steps 6 --max-length 32 --batch-tokens 256 --lr 0.002
 $FINETUNE    --epochs 2 --batch 8 --max-length 32 --lr 0.001
-$LINES       --document line --no-duplicates --no-near-duplicates --paragraphs off --workers 1
+$LINES       --document line --keep-duplicates --keep-near-duplicates --paragraphs off --workers 1
 $REVIEWS     --base bert/ --train reviews.tsv --epochs 2 --batch 8 --max-length 32 --lr 0.001
 
 recipes                 recipes --json
@@ -53,7 +53,7 @@ vocab characters        vocab train texts.txt --kind characters --size 500 --out
 vocab words             vocab train texts.jsonl --column body --kind words --size 500 --cased --out words/
 corpus                  corpus build texts.txt --tokenizer wordpiece/ --workers 1 --out corpus/
 corpus byte-bpe         corpus build texts.txt --tokenizer byte-bpe/ --language en --workers 1 --out corpus-bpe/
-corpus unigram          corpus build texts.txt --tokenizer unigram/ --normalize nfkc --workers 1 --out corpus-unigram/
+corpus unigram          corpus build texts.txt --tokenizer unigram/ --unicode nfkc --workers 1 --out corpus-unigram/
 corpus json             corpus build texts.jsonl --column body --tokenizer wordpiece/ --workers 1 --out corpus-json/
 corpus add              corpus add corpus-json/ english.txt --workers 1
 corpus english          corpus build english.txt --tokenizer wordpiece/ $LINES --out english/
@@ -147,7 +147,7 @@ ways noise confusable   finetune classify --noise 0.3 --confusable groups.txt --
                         $FINETUNE --out confused/
 ways fgm                finetune classify --adversarial fgm $REVIEWS --out fgm/
 ways vat                finetune classify --adversarial vat --epsilon 2 $REVIEWS --out vat/
-ways normalize          finetune classify --normalize table.txt --dev reviews-dev.tsv $REVIEWS --out normalized/
+ways normalize          finetune classify --corrections table.txt --dev reviews-dev.tsv $REVIEWS --out normalized/
 ways seeds              finetune classify --seeds 2 --dev reviews-dev.tsv $REVIEWS --out seeds/
 ways from nothing       finetune classify --recipe bert --size tiny --tokenizer wordpiece/ --train reviews.tsv
                         --dev reviews-dev.tsv --eval-every 2 --patience 1 $FINETUNE --out fresh/
@@ -170,8 +170,8 @@ embed                   embed bert/ lines.txt --out vectors.npy
 embed options           embed mini/ texts.jsonl --column body --pooling first --layers concat4 --normalize
                         --max-length 16 --out first.npy
 embed siamese           embed scored/ lines.txt --size 32 --out siamese.npy
-whiten                  whiten bert/ --data lines.txt --size 8 --out white/
-vocab extend            vocab extend bert/model new-words.txt --from list --out extended/
+whiten                  whiten bert/ lines.txt --size 8 --out white/
+vocab extend            vocab extend bert/model --words new-words.txt --out extended/
 embed white             embed white/ lines-dev.txt --out white.npy
 """
 EACH_RECIPE = """
@@ -203,16 +203,22 @@ TASKS = {  # the run folder, and the rows on which it is measured and which it a
 }
 TWO_SITTINGS = ("pretrain two sittings", "finetune two sittings")  # stopped after a checkpoint, then run again
 
-# What --old makes of the flags above, by verb.
-FORMER_FLAGS = {
-    "vocab": {"--column": "--field"},
-    "corpus": {"--column": "--field", "--normalize": "--normalise", "--max-length": "--length"},
+# What --old makes of the words above, by verb: patterns and what was typed before.
+FORMER_WORDS = {
+    "vocab": {"--column": "--field", r"--words (\S+)": r"\1 --from list"},
+    "corpus": {
+        "--column": "--field",
+        "--unicode": "--normalise",
+        "--max-length": "--length",
+        "--keep-duplicates": "--no-duplicates",
+        "--keep-near-duplicates": "--no-near-duplicates",
+    },
     "pretrain": {"--base": "--from", "--max-length": "--length"},
-    "finetune": {"--tokenizer": "--vocab", "--max-length": "--length", "--normalize": "--normalise"},
+    "finetune": {"--tokenizer": "--vocab", "--max-length": "--length", "--corrections": "--normalise"},
     "evaluate": {"--max-length": "--length"},
     "predict": {"--max-length": "--length"},
     "embed": {"--column": "--field"},
-    "whiten": {"--column": "--field"},
+    "whiten": {"--column": "--field", r"^whiten (\S+)": r"whiten \1 --data"},
     "quickstart": {"--language": "--lang"},
 }
 
@@ -477,8 +483,10 @@ def needed(names: Iterable[str]) -> list[str]:
 
 
 def as_typed(words: list[str], old: bool) -> list[str]:
-    flags = FORMER_FLAGS.get(words[0], {}) if old else {}
-    return [flags.get(word, word).removesuffix("/") for word in words]
+    line = shlex.join(words)
+    for pattern, former in FORMER_WORDS.get(words[0], {}).items() if old else ():
+        line = re.sub(rf"{pattern}(?= |$)", former, line)
+    return [word.removesuffix("/") for word in shlex.split(line)]
 
 
 def start(words: list[str], folder: Path) -> subprocess.Popen[str]:

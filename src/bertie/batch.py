@@ -8,7 +8,7 @@ Axes: B rows, T tokens of all rows, L longest row, P things to predict.
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Self
+from typing import Self, cast
 
 import numpy as np
 import torch
@@ -50,7 +50,7 @@ class Ragged:
     @cached_property
     def row_ids(self) -> Tensor:
         """[T] the row of each value."""
-        rows = torch.arange(self.num_rows, device=self.lengths.device)
+        rows = torch.arange(len(self.lengths), device=self.lengths.device)
         return torch.repeat_interleave(rows, self.lengths, output_size=len(self.values))
 
     @cached_property
@@ -174,18 +174,24 @@ def collate(samples: Sequence[Sample]) -> Batch:
 
 def num_sample_tokens(sample: Sample) -> int:
     """Counts the tokens of one sample, over all sequences that a model reads."""
-    return sum(len(_array(sample[name])) for name in TOKEN_FIELDS if name in sample)
+    return sum(len(cast(np.ndarray, sample[name])) for name in TOKEN_FIELDS if name in sample)
 
 
 def _collate_field(name: str, samples: Sequence[Sample]) -> Field:
     column = [sample[name] for sample in samples]
     first = column[0]
+    places = [value for value in column if isinstance(value, Places)]
+    arrays = [np.asarray(value) for value in column if not isinstance(value, Places)]
+    if places and arrays:
+        raise TypeError(f"field {name!r} must hold places in every sample or in none")
     if isinstance(first, Places):
-        starts = np.cumsum([0] + [len(_array(sample[first.into])) for sample in samples[:-1]])
-        shifted = [_places(place).positions + start for place, start in zip(column, starts, strict=True)]
+        pointed = [sample[first.into] for sample in samples]
+        if any(isinstance(value, Places) for value in pointed):
+            raise TypeError(f"field {name!r}: a field of places cannot be pointed into")
+        starts = np.cumsum([0] + [len(cast(np.ndarray, value)) for value in pointed[:-1]])
+        shifted = [place.positions + start for place, start in zip(places, starts, strict=True)]
         flat = Ragged.of([row.astype(np.int64) for row in shifted])
         return Pointers(flat.values, flat.lengths, into=first.into)
-    arrays = [_array(value) for value in column]
     if np.ndim(first) == 0:
         return torch.from_numpy(_wide(np.stack(arrays)))
     return Ragged.of(arrays)
@@ -196,15 +202,3 @@ def _wide(values: np.ndarray | Sequence[int]) -> np.ndarray:
     array = np.asarray(values)
     whole = array.dtype.kind in "iu" or (not isinstance(values, np.ndarray) and array.size == 0)
     return array.astype(np.int64) if whole else array
-
-
-def _array(value: np.ndarray | Places) -> np.ndarray:
-    if isinstance(value, Places):
-        raise TypeError("a field of places cannot be pointed into or mixed with arrays")
-    return np.asarray(value)
-
-
-def _places(value: np.ndarray | Places) -> Places:
-    if not isinstance(value, Places):
-        raise TypeError("a field must hold places in every sample or in none")
-    return value

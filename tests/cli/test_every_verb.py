@@ -10,7 +10,6 @@ import pytest
 
 from bertie.cli.app import VERBS, bertie
 from bertie.cli.command import JobCommand
-from bertie.cli.help import extra
 
 Run = Callable[..., CompletedProcess[str]]
 
@@ -36,7 +35,7 @@ def minimal(command: JobCommand) -> list[str]:
     for option in command.options:
         if option.field.is_required():
             value = "1" if option.field.annotation is int else "x"
-            words += [value] if extra(option, "argument") else [f"--{option.name.replace('_', '-')}", value]
+            words += [value] if option.extra.get("argument") else [f"--{option.name.replace('_', '-')}", value]
     return words
 
 
@@ -59,7 +58,7 @@ def test_all_help_describes_every_option(words: tuple[str, ...], run_bertie: Run
     shown = run_bertie(*words, "--help-all").stdout
     for option in JOBS[words].options:
         assert option.field.description, option.name
-        name = option.name.upper() if extra(option, "argument") else f"--{option.name.replace('_', '-')}"
+        name = option.name.upper() if option.extra.get("argument") else f"--{option.name.replace('_', '-')}"
         assert name in shown
     for flag in ("--config", "--print-config", "--plugin", "--quiet", "--json"):
         assert flag in shown
@@ -87,3 +86,10 @@ def test_an_unknown_option_of_a_config_file_is_named(words: tuple[str, ...], run
     (tmp_path / "c.toml").write_text("no-such-option = 1\n")
     done = run_bertie(*words, "--config", tmp_path / "c.toml", "--print-config")
     assert done.returncode == 2 and "there is no option" in done.stderr
+
+
+@pytest.mark.parametrize("words", JOBS, ids=" ".join)
+def test_no_two_options_or_groups_of_a_job_have_one_name(words: tuple[str, ...]) -> None:
+    options = JOBS[words].job.options()
+    names = [one.name for one in options] + list(dict.fromkeys(one.group for one in options))
+    assert len(set(names)) == len(names)

@@ -12,7 +12,7 @@ import bertie
 from bertie.data.rows import open_rows
 from bertie.jobs.finetune_options import ModelOptions
 from bertie.jobs.initial_model import InitialModel
-from bertie.jobs.row_notes import count_corrected
+from bertie.jobs.row_notes import report_corrected
 from bertie.models.model import Model
 from bertie.models.pretrained import Pretrained
 from bertie.models.recipe import Size
@@ -21,6 +21,7 @@ from bertie.tasks.classification import Pair
 from bertie.tasks.labelled import Labelled
 from bertie.tasks.spacing import Spacing
 from bertie.tasks.tagging import Tagging
+from bertie.tasks.task import Task, Values
 from bertie.text.confusable_words import ConfusableWords
 from bertie.text.tokenizers.vocabulary import wordpiece_tokenizer
 
@@ -213,9 +214,16 @@ def test_rates_that_are_none_are_refused(noise: str, base: Path, rows: Path, run
 def test_words_are_counted_as_they_are_read(base: Path) -> None:
     tokenizer = wordpiece_tokenizer(PIECES).correcting(ConfusableWords.of({"gud": "good", "a film": "film"}))
     values = {"text": "gud a film", "other": "gud", "label": "gud"}
-    assert count_corrected(tokenizer, Pair(), values) == 3
-    assert count_corrected(tokenizer, Tagging(), {"words": "gud a film", "tags": ["gud", "x", "y"]}) == 1
-    assert count_corrected(tokenizer, Spacing(), {"text": "gud"}) == 0, "it is read character by character"
+    counted: list[str] = []
+
+    def count(task: Task, row: Values) -> str:
+        counted.clear()
+        report_corrected(tokenizer, task, [row], lambda event: counted.append(event.message))
+        return counted[0].split()[0] if counted else "none"
+
+    assert count(Pair(), values) == "3"
+    assert count(Tagging(), {"words": "gud a film", "tags": ["gud", "x", "y"]}) == "1"
+    assert count(Spacing(), {"text": "gud"}) == "none", "it is read character by character"
     model = bertie.load(base)
     model.tokenizer = tokenizer
     assert model.encode_report(["gud film", "good", "a gud a film"]).num_replaced == 3

@@ -135,6 +135,7 @@ def test_work_of_unknown_size_has_a_bar_too(screen: Terminal) -> None:
     with display_on(screen) as display:
         display(event("reading", 0, None, "rows"))
         display(event("reading", 1_234, None, "rows"))
+        assert display._bar is not None
         display._bar.refresh()
         display(event("searching", 0, None, ""))
     assert any("1,234 rows" in line for line in lines_of(screen))
@@ -145,6 +146,7 @@ def test_a_fraction_moves_the_bar_where_the_total_is_not_known(screen: Terminal)
     with display_on(screen) as display:
         display(event("embedding", 0, None, "texts", fraction=0.0, tokens_per_second=0.0))
         display(event("embedding", 20, None, "texts", fraction=0.25, tokens_per_second=10_000.0))
+        assert display._bar is not None
         display._bar.refresh()
         display(event("embedding", 50, None, "texts", fraction=1.0, tokens_per_second=12_345.6))
     assert any("25%  20 texts" in line for line in lines_of(screen))
@@ -157,6 +159,7 @@ def test_steps_of_a_run_show_loss_and_speed(screen: Terminal) -> None:
     with display_on(screen) as display:
         display(Event("step", data={**record, "step": 1_190, "progress": 0.49}))
         display(event("evaluating", 3, 10, "batches"))
+        assert display._bar is not None
         display._bar.refresh()
         display(Event("step", data=record))
     assert any("evaluating" in line and "training" not in line for line in lines_of(screen))

@@ -21,7 +21,7 @@ class Verb(NamedTuple):
     summary: str
     job: str  # "module:class" inside bertie.jobs
     inner: Mapping[str, "Verb"] = {}  # verbs of its own, as in `bertie corpus build`
-    otherwise: str = ""  # the inner verb that is meant where none is named
+    has_default: bool = False  # whether the first of these is meant where none is named
 
 
 VERBS = {
@@ -54,7 +54,7 @@ VERBS = {
             "list": Verb("List the recipes and their sizes.", "recipes:ListRecipesJob"),
             "show": Verb("Show the parts of a recipe.", "recipes:ShowRecipeJob"),
         },
-        otherwise="list",
+        has_default=True,
     ),
     "runs": Verb(
         "List runs, draw their curves, compare them.",
@@ -64,7 +64,7 @@ VERBS = {
             "show": Verb("Draw the curves of a run.", "runs:ShowRunJob"),
             "compare": Verb("Compare several runs.", "runs:CompareRunsJob"),
         },
-        otherwise="list",
+        has_default=True,
     ),
     "vocab": Verb(
         "Train a vocabulary, or add words to one.",
@@ -81,43 +81,39 @@ VERBS = {
 class VerbGroup(click.Group):
     """Verbs by name, each loaded when it is called."""
 
-    def __init__(self, name: str | None, verbs: Mapping[str, Verb], otherwise: str = "", **options: Any):
-        super().__init__(name, no_args_is_help=not otherwise, **options)
-        self.verbs, self.otherwise = verbs, otherwise
+    def __init__(self, name: str | None, verbs: Mapping[str, Verb], **options: Any):
+        super().__init__(name, no_args_is_help=True, **options)
+        self.verbs = verbs
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(self.verbs)
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
-        verb = self.verbs.get(name)
-        return None if verb is None else load(name, verb)
+        if name not in self.verbs:
+            from difflib import get_close_matches
+
+            nearest = get_close_matches(name, self.verbs, n=1)
+            did_you_mean = f" Did you mean {nearest[0]!r}?" if nearest else ""
+            raise click.UsageError(f"No such command {name!r}.{did_you_mean}", ctx)
+        return load(name, self.verbs[name])
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):  # without loading them
             formatter.write_dl([(name, verb.summary) for name, verb in self.verbs.items()])
 
-    def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
-        if args and args[0] not in self.verbs and not self.otherwise:
-            nearest = get_nearest(args[0], self.verbs)
-            raise click.UsageError(f"No such command {args[0]!r}.{nearest}", ctx)
-        return super().resolve_command(ctx, args)
+
+class VerbGroupWithDefault(VerbGroup):
+    """Its first verb is meant where none is named."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         known = bool(args) and (args[0] in self.verbs or args[0] in ("-h", "--help"))
-        return super().parse_args(ctx, args if known or not self.otherwise else [self.otherwise, *args])
-
-
-def get_nearest(name: str, known: Mapping[str, Any]) -> str:
-    from difflib import get_close_matches
-
-    nearest = get_close_matches(name, known, n=1)
-    return f" Did you mean {nearest[0]!r}?" if nearest else ""
+        return super().parse_args(ctx, args if known else [next(iter(self.verbs)), *args])
 
 
 def load(name: str, verb: Verb) -> click.Command:
     options = {"help": verb.summary, "context_settings": {"help_option_names": ["-h", "--help"]}}
     if verb.inner:
-        return VerbGroup(name, verb.inner, verb.otherwise, **options)
+        return (VerbGroupWithDefault if verb.has_default else VerbGroup)(name, verb.inner, **options)
     module, attribute = verb.job.split(":")
     found = getattr(importlib.import_module(module if "." in module else f"bertie.jobs.{module}"), attribute)
     if isinstance(found, click.Command):
@@ -138,7 +134,9 @@ click.version_option(version("bertie"), prog_name="bertie", message="%(prog)s %(
 def main(arguments: Sequence[str] | None = None) -> None:
     """Runs one command and leaves with its exit code: 2 for a user's mistake, 130 when interrupted."""
     try:
-        words = use_plugins(sys.argv[1:] if arguments is None else arguments)
+        words = sys.argv[1:] if arguments is None else list(arguments)
+        if any(word.startswith("--plugin") for word in words):
+            words = use_plugins(words)
         code = bertie.main(args=words, prog_name="bertie", standalone_mode=False)
         sys.stdout.flush()
     except click.ClickException as error:
@@ -170,11 +168,10 @@ def use_plugins(words: Sequence[str]) -> list[str]:
             files.append(word.removeprefix("--plugin="))
         else:
             kept.append(word)
-    if files:
-        from bertie.plugins import use
+    from bertie.plugins import use
 
-        for file in files:
-            use(file)
+    for file in files:
+        use(file)
     return kept
 
 

@@ -10,8 +10,8 @@ from typing import Any
 import click
 from rich.console import Console
 
-from bertie.cli.display import Display
-from bertie.cli.parameters import SETTINGS, as_paths, extra, parameter, settings
+from bertie.cli.display import Display, console
+from bertie.cli.parameters import SETTINGS, as_paths, parameter
 from bertie.errors import SpecError, UserError
 from bertie.jobs.job import Job, read_config
 from bertie.jobs.toml import to_toml
@@ -27,49 +27,52 @@ class JobCommand(click.Command):
         self.options = [one for one in job.options() if one.name not in self.fixed]
         super().__init__(
             name,
-            params=[*map(parameter, self.options), *settings()],
-            help=self.in_flags(inspect.getdoc(job) or ""),
+            params=[*map(parameter, self.options), *SETTINGS.values()],
+            help=inspect.getdoc(job),
             context_settings={"help_option_names": ["-h", "--help"], "max_content_width": HELP_WIDTH},
         )
 
     def invoke(self, ctx: click.Context) -> None:
         given = dict(ctx.params)
-        config, print_config, _, quiet, as_json, _ = (given.pop(name) for name in SETTINGS)
+        config, print_config, _, quiet, as_json, help_all = (given.pop(name) for name in SETTINGS)
+        if help_all:
+            ctx.meta["help_all"] = True
+            click.echo(ctx.get_help())
+            return
         typed = {name: value for name, value in given.items() if value is not None and value != ()}
         try:
-            options = {**self.fixed, **self._from_file(config, typed), **typed}
+            options = {**self.fixed, **(self._from_file(config, typed) if config else {}), **typed}
+            for one in self.options:
+                if one.extra.get("paths") and one.name in options:
+                    options[one.name] = as_paths(options[one.name])
             job = self.job.from_options(options)
             if print_config:
                 click.echo(to_toml(job.given()), nl=False)
                 return
             for one in self.options:
-                if extra(one, "needed") and options.get(one.name) is None:
+                if one.extra.get("needed") and options.get(one.name) is None:
                     raise SpecError(f"`{one.name}` is missing")
-            with Display(quiet=quiet, as_json=as_json, in_flags=self.in_flags) as display:
+            with Display(console, quiet=quiet, as_json=as_json, in_flags=self.in_flags) as display:
                 result = job.run(display)
         except UserError as error:
             raise _rewritten(error, self.in_flags) from None
         if result is not None:
             print_result(result, as_json)
 
-    def _from_file(self, config: str | None, typed: Collection[str]) -> dict[str, Any]:
+    def _from_file(self, config: str, typed: Collection[str]) -> dict[str, Any]:
         """The options of a config file, without alternatives to those that were typed, which win."""
-        content = {} if config is None else read_config(Path(config))
         silenced = {other for names in self.job.exclusive if set(names) & set(typed) for other in names}
         flat: dict[str, Any] = {}
-        for name, value in content.items():
+        for name, value in read_config(Path(config)).items():
             is_group = isinstance(value, dict) and name in {one.group for one in self.options}
             flat |= value if is_group else {name: value}
         self.job.check_names(flat, config)
-        for one in self.options:
-            if extra(one, "paths") and one.name in flat:
-                flat[one.name] = as_paths(flat[one.name])
         return {name: value for name, value in flat.items() if name not in silenced}
 
     def in_flags(self, text: str) -> str:
         """Options, which messages name in backticks, as flags: `max_length=64` -> --max-length 64."""
-        flags = {one.name: f"--{one.name.replace('_', '-')}" for one in self.options if not extra(one, "argument")}
-        flags |= {one.name: one.name.upper() for one in self.options if extra(one, "argument")}
+        flags = {one.name: f"--{one.name.replace('_', '-')}" for one in self.options if not one.extra.get("argument")}
+        flags |= {one.name: one.name.upper() for one in self.options if one.extra.get("argument")}
         flags["plugin"] = "--plugin"
 
         def flag(found: re.Match[str]) -> str:
@@ -77,6 +80,10 @@ class JobCommand(click.Command):
             return flags[name] + (f" {value}" if sign else "") if name in flags else found[0]
 
         return re.sub(r"`([a-z_]+(?:=[^`]*)?)`", flag, text)
+
+    def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        self.help = self.in_flags(self.help or "")
+        super().format_help_text(ctx, formatter)
 
     def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         from bertie.cli.help import write_help

@@ -3,7 +3,7 @@
 import json
 import sys
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import click
 from rich.console import Console
@@ -15,16 +15,17 @@ from bertie.reporting.progress import ProgressDisplay
 console = Console(stderr=True, emoji=False)  # a text with ":cat:" in it is shown as it is
 
 
+@dataclass
 class Display(ProgressDisplay):
     """`in_flags` turns the names of options in messages into flags. Even a quiet display shows warnings."""
 
-    def __init__(self, *, quiet: bool = False, as_json: bool = False, in_flags: Callable[[str], str] = str):
-        super().__init__(console, quiet=quiet)
-        self.in_flags, self.plain_answers = in_flags, as_json or not sys.stdout.isatty()
+    as_json: bool = False
+    in_flags: Callable[[str], str] = str
 
     def __call__(self, event: Event) -> None:
         if event.kind == "answer":
-            click.echo(json.dumps(event.data, ensure_ascii=False) if self.plain_answers else event.message)
+            plain = self.as_json or not sys.stdout.isatty()
+            click.echo(json.dumps(event.data, ensure_ascii=False) if plain else event.message)
         elif event.kind == "step":
             super().__call__(replace(event, message=""))
         elif self.quiet and event.kind == "warning":

@@ -13,7 +13,9 @@ class FinetuneGroup(VerbGroup):
         super().__init__("finetune", tasks, help=summary, context_settings={"help_option_names": ["-h", "--help"]})
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
-        return TaskCommand(name, FinetuneJob.for_task(name), {"task": name}) if name in self.verbs else None
+        if name not in self.verbs:
+            return super().get_command(ctx, name)
+        return TaskCommand(name, FinetuneJob.for_task(name), {"task": name})
 
 
 class TaskCommand(JobCommand):

@@ -4,7 +4,6 @@ from typing import TYPE_CHECKING
 
 import click
 
-from bertie.cli.parameters import extra
 from bertie.jobs.job import Option
 
 if TYPE_CHECKING:
@@ -21,7 +20,7 @@ def write_help(command: "JobCommand", ctx: click.Context, formatter: click.HelpF
         if not (show_all or _is_listed(option)):
             continue
         flags = (records[option.name] or (option.name.upper(), ""))[0].split(" INTEGER RANGE")[0]
-        title = option.title or ("Arguments" if extra(option, "argument") else "Options")
+        title = option.title or ("Arguments" if option.extra.get("argument") else "Options")
         groups.setdefault(title, []).append((flags, command.in_flags(_described(option))))
     for title, rows in groups.items():
         with formatter.section(title):
@@ -39,13 +38,13 @@ def write_help(command: "JobCommand", ctx: click.Context, formatter: click.HelpF
 
 def _is_listed(option: Option) -> bool:
     """Whether the short help has it: what is required, what is common, and what belongs to the task."""
-    marked = any(extra(option, key) for key in ("common", "needed", "argument"))
+    marked = any(option.extra.get(key) for key in ("common", "needed", "argument"))
     return marked or option.field.is_required() or option.group == "task_options"
 
 
 def _described(option: Option) -> str:
     text, default = option.field.description or "", option.field.default
-    if option.field.is_required() or extra(option, "needed"):
+    if option.field.is_required() or option.extra.get("needed"):
         return f"{text} [required]"
     if default is None or isinstance(default, bool) or default == () or default == "":
         return text

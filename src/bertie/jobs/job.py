@@ -44,12 +44,14 @@ class Group(Spec):
 
 @dataclass(frozen=True)
 class Option:
-    """One option of a job, and the group it is in ("" for the job's own)."""
+    """One option of a job, the group it is in ("" for the job's own), and how it looks on the command line (see
+    `option`)."""
 
     name: str
     group: str
     title: str
     field: FieldInfo
+    extra: Mapping[str, Any]
 
 
 class Job(Spec):
@@ -65,21 +67,17 @@ class Job(Spec):
         raise NotImplementedError
 
     @classmethod
-    def __pydantic_init_subclass__(cls, **_: Any) -> None:
-        options = cls.options()
-        names = [one.name for one in options] + list({one.group for one in options})
-        assert len(set(names)) == len(names), f"{cls.__name__}: two options or groups have one name"
-
-    @classmethod
     def options(cls) -> list[Option]:
         """All options, in the order in which help lists them; those of groups come last."""
-        own, grouped = [], []
+        own: list[Option] = []
+        grouped: list[Option] = []
         for name, field in cls.model_fields.items():
-            kind = field.annotation
-            if isinstance(kind, type) and issubclass(kind, Spec) and hasattr(kind, "title"):
-                grouped += [Option(inner, name, kind.title, one) for inner, one in kind.model_fields.items()]
-            else:
-                own.append(Option(name, "", "", field))
+            kind: Any = field.annotation
+            is_group = isinstance(kind, type) and issubclass(kind, Spec) and hasattr(kind, "title")
+            for inner, one in (kind.model_fields if is_group else {name: field}).items():
+                extra = one.json_schema_extra if isinstance(one.json_schema_extra, dict) else {}
+                group, title = (name, kind.title) if is_group else ("", "")
+                (grouped if is_group else own).append(Option(inner, group, title, one, extra))
         return own + grouped
 
     @classmethod

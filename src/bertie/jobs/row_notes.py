@@ -26,17 +26,20 @@ def report_cuts(num_cut: Iterable[int], max_length: int, on_event: OnEvent) -> N
         on_event(message(f"{what}: {sum(cuts):,} tokens were not read"))
 
 
-def count_corrected(tokenizer: Tokenizer, task: Task, values: Values) -> int:
-    """Words of a row that the model's table corrects."""
-    return sum(map(table_of(tokenizer).count, task.written(values)))
+def report_corrected(tokenizer: Tokenizer, task: Task, rows: Iterable[Values], on_event: OnEvent) -> None:
+    """Words of rows that the model's table corrects."""
+    table = table_of(tokenizer)
+    if table.steps and (count := sum(table.count(text) for values in rows for text in task.written(values))):
+        on_event(message(f"{count:,} words are corrected by the table"))
 
 
 def report_corrected_rows(examples: Examples, on_event: OnEvent) -> None:
-    if not table_of(examples.tokenizer).steps:
+    table = table_of(examples.tokenizer)
+    if not table.steps:
         return
     rows, numbers, count = examples.data.rows, examples.data.sample_numbers(), 0
     for number in numbers:
         with suppress(InputError):  # reported when the row is used
-            count += count_corrected(examples.tokenizer, examples.task, examples.data.values(number)[0])
+            count += sum(map(table.count, examples.task.written(examples.data.values(number)[0])))
     among = "" if len(numbers) == rows.num_rows else f", among {len(numbers):,} rows that were checked"
     on_event(message(f"{rows.name}: {count:,} words are corrected by the table{among}"))

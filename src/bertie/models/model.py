@@ -9,11 +9,11 @@ from torch import Tensor, nn
 
 from bertie.batch import Batch
 from bertie.models.recipe import Recipe
-from bertie.nn.encoder import Encoded, Encoder
+from bertie.nn.encoder import Encoder
 from bertie.nn.memory import Memory
 from bertie.objectives.objective import Objective, Vocabulary, fields_read, positions_in
 from bertie.objectives.report import LossReport
-from bertie.spec import Spec
+from bertie.objectives.shared_pass import SharedPass
 
 
 class Model(nn.Module):
@@ -70,7 +70,7 @@ class Model(nn.Module):
         """Returns the objectives that a batch is for."""
         return [objective for objective in self.recipe.objectives if objective.takes(batch)]
 
-    def _shared_pass(self, batch: Batch, memory: Memory | None = None) -> "SharedPass":
+    def _shared_pass(self, batch: Batch, memory: Memory | None = None) -> SharedPass:
         read_positions = fields_read(self.objectives_of(batch))
         positions = None if read_positions is None else positions_in(read_positions, batch)
         return SharedPass(self.encoder, batch, positions, memory)
@@ -91,40 +91,6 @@ class Model(nn.Module):
         learning = [encoder, self.heads] if self.decoder is None else [encoder, self.decoder, self.heads]
         parts = (part for whole in learning for part in whole.modules())
         return [getattr(part, name) for part in parts if hasattr(part, name)]
-
-
-class SharedPass:
-    """Wraps the encoder during one step: called again for the same batch in the same way, it returns the same result.
-    Of the step's own batch, whose rows continue those of `memory`, it computes only the last states at `positions`."""
-
-    def __init__(self, encoder: Encoder, batch: Batch, positions: Tensor | None, memory: Memory | None = None):
-        self._encoder, self._batch, self._positions, self._memory = encoder, batch, positions, memory
-        self._answers: list[tuple[Batch, dict[str, Any], Encoded]] = []
-
-    def __call__(self, batch: Batch, **options: Any) -> Encoded:
-        for known_batch, known_options, answer in self._answers:
-            if known_batch is batch and _same(known_options, options):
-                return answer
-        own = {"positions": self._positions, "memory": self._memory} if batch is self._batch else {}
-        answer = self._encoder(batch, **{**own, **options})
-        self._answers.append((batch, options, answer))
-        return answer
-
-    @property
-    def memory_after(self) -> Memory | None:
-        """What the encoder keeps of the step's own batch, if it has run."""
-        return next((answer.memory for batch, _, answer in self._answers if batch is self._batch), None)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._encoder, name)
-
-
-def _same(known: dict[str, Any], given: dict[str, Any]) -> bool:
-    """Compares options: frozen values may be equal; anything with tensors in it must be the same object."""
-    alike = (
-        known[name] is value or (isinstance(value, Spec) and known[name] == value) for name, value in given.items()
-    )
-    return known.keys() == given.keys() and all(alike)
 
 
 def _share(module: nn.Module, name: str, parameter: nn.Parameter) -> None:

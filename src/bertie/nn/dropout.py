@@ -6,18 +6,11 @@ from torch import Tensor, nn
 from bertie.nn.native.dropout import drop
 
 
-class Dropout(nn.Module):
-    def __init__(self, rate: float):
-        super().__init__()
-        self.rate = rate
-
+class Dropout(nn.Dropout):
     def forward(self, states: Tensor, added: Tensor | None = None) -> Tensor:
         """dropout(states) + added"""
-        if self.training and self.rate > 0:
-            if (dropped := drop(states, self.rate, added)) is not None:
+        if self.training and self.p > 0:
+            if (dropped := drop(states, self.p, added)) is not None:
                 return dropped
-            states = F.dropout(states, self.rate)
+            states = F.dropout(states, self.p)
         return states if added is None else states + added
-
-    def extra_repr(self) -> str:
-        return f"rate={self.rate}"

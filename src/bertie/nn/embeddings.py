@@ -30,9 +30,9 @@ class Table(nn.Embedding):
 
     def look_up(self, batch: Batch) -> Tensor:
         """Returns [T, H], or [H] where an optional field is absent and all tokens count as row 0."""
-        if self.field == "positions" and "positions" not in batch:
+        if self.field == "positions" and "positions" not in batch.fields:
             return self(batch.ragged("tokens").positions + self.offset)
-        if self.optional and self.field not in batch:
+        if self.optional and self.field not in batch.fields:
             return self.weight[self.offset]
         numbers = batch.tensor(self.field)
         return self(numbers + self.offset if self.offset else numbers)
@@ -111,16 +111,14 @@ class EmbeddingsSpec(Spec):
     @property
     def max_length(self) -> int | None:
         """The most tokens a row may have; None: any number."""
-        if "positions" not in self.fields:
-            return None
-        return self.table("positions").size - self.table("positions").offset
+        return next((table.size - table.offset for table in self.tables if table.field == "positions"), None)
 
     def table_width(self, width: int) -> int:
         """Returns the width of the tables in an encoder of this width."""
         return self.factor or width
 
     def build(self, width: int) -> Embeddings:
-        inner = self.table_width(width)
+        inner = self.factor or width
         norm = nn.Identity() if self.norm_eps is None else nn.LayerNorm(inner, eps=self.norm_eps, bias=self.norm_bias)
         tables = {table.field: table.build(inner) for table in self.tables}
         return Embeddings(tables, norm, self.dropout, None if self.factor is None else nn.Linear(inner, width))

@@ -51,26 +51,22 @@ class ReferenceScorer(nn.Module):
         return rows_q.unpad(mixed.transpose(1, 2)).values  # [Tq, N, D]
 
 
-class FusedScorer(nn.Module):
+class FusedScorer(ReferenceScorer):
     """Our own kernel for short rows; else torch's fused attention, run on neighbouring rows of nearly equal length, so
     that little is padded."""
 
-    def __init__(self, reference: ReferenceScorer):
-        super().__init__()
-        self.reference = reference
-
     def forward(self, query: Tensor, key: Tensor, value: Tensor, layout: Layout) -> Tensor:
         if not self.recognizes(layout):
-            return self.reference(query, key, value, layout)
-        dropout = self.reference.dropout.p if self.training else 0.0
+            return super().forward(query, key, value, layout)
+        dropout = self.dropout.p if self.training else 0.0
         seen, causal = layout.visibility, isinstance(layout.visibility, Causal)
         # How far a token sees to either side; None where that is the whole row.
         reach = seen.reach if isinstance(seen, Window) and seen.reach < layout.key.rows.longest - 1 else None
-        turned = self.reference.score.prepare(query, key, layout)
+        turned = self.score.prepare(query, key, layout)
         if not causal and (native := attend(*turned, value, layout, dropout, reach)) is not None:
             return native
         if dropout > 0:  # torch's kernel for the CPU has none
-            return self.reference(query, key, value, layout)
+            return super().forward(query, key, value, layout)
         mixed = []
         for run in layout.runs:
             # Causal rows need no mask for padded keys, which follow all tokens.
@@ -80,7 +76,7 @@ class FusedScorer(nn.Module):
         return mixed[0] if len(mixed) == 1 else torch.cat(mixed)
 
     def recognizes(self, layout: Layout) -> bool:
-        plain = type(self.reference.score).forward is DotProduct.forward and layout.observed is None
+        plain = type(self.score).forward is DotProduct.forward and layout.observed is None
         seen = layout.visibility
         near = isinstance(seen, Causal) or (isinstance(seen, Window) and seen.dilation == 1)
         known = isinstance(seen, Full) or (near and layout.query is layout.key)
@@ -109,8 +105,8 @@ class ScorerSpec(Spec):
         raise NotImplementedError
 
     def build(self, num_heads: int, head_width: int) -> nn.Module:
-        reference = ReferenceScorer(self.score(num_heads, head_width), self.dropout)
-        return FusedScorer(reference) if self.fused else reference
+        scorer = FusedScorer if self.fused else ReferenceScorer
+        return scorer(self.score(num_heads, head_width), self.dropout)
 
 
 class DotProductSpec(ScorerSpec):

@@ -109,9 +109,11 @@ def fields_read(objectives: Iterable[Objective]) -> tuple[str, ...] | None:
 
 def positions_in(names: Iterable[str], batch: Batch) -> Tensor:
     """Returns [R], the flat positions that these fields point at, each once."""
-
-    def firsts() -> Tensor:
-        tokens = batch.ragged("tokens")
-        return tokens.starts[tokens.lengths > 0]
-
-    return torch.cat([firsts() if name == FIRST else batch.tensor(name) for name in names]).unique()
+    places = []
+    for name in names:
+        if name == FIRST:
+            tokens = batch.ragged("tokens")
+            places.append(tokens.starts[tokens.lengths > 0])
+        else:
+            places.append(batch.tensor(name))
+    return torch.cat(places).unique()

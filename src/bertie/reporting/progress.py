@@ -3,8 +3,9 @@
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from typing import Any, Self
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field
+from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
@@ -18,7 +19,8 @@ BAR_FIELDS = ("stage", "done", "total", "unit", "fraction")
 STEP_FIELDS = ("step", "loss", "tokens_per_second", "share_of_peak")  # of a run's record, in this order
 
 
-class ProgressDisplay:
+@dataclass
+class ProgressDisplay(AbstractContextManager["ProgressDisplay"]):
     """Give it as `on_event`. The message of any event is printed; "progress" and "step" move the bar, which is shown
     only in a terminal (`show=None`), while the display is used as a context.
 
@@ -26,39 +28,36 @@ class ProgressDisplay:
     ...     display(progress("counting words", 0, 10, "files"))
     """
 
-    def __init__(self, console: Console | None = None, *, show: bool | None = None, quiet: bool = False):
-        self.console = console or Console(stderr=True, emoji=False)
-        self.quiet = quiet
-        self._show = (self.console.is_terminal if show is None else show) and not quiet
-        columns = (
-            TextColumn("{task.description}", markup=False),
-            BarColumn(),
-            TextColumn("{task.fields[text]}", markup=False),
-            TimeRemainingColumn(),
-        )
-        self._bar = Progress(*columns, console=self.console, transient=True)
-        self._stages: dict[str, _Stage] = {}
-
-    def __enter__(self) -> Self:
-        return self
+    console: Console = field(default_factory=lambda: Console(stderr=True, emoji=False))
+    show: bool | None = None
+    quiet: bool = False
+    _bar: Progress | None = None  # once there is something to show in it
+    _stages: dict[str, "_Stage"] = field(default_factory=dict)
 
     def __exit__(self, *raised: object) -> None:
-        if self._bar.live.is_started:
+        if self._bar is not None and self._bar.live.is_started:
             self._bar.stop()
 
     def __call__(self, event: Event) -> None:
-        if self._show and event.kind == "progress":
+        if event.kind == "progress":
             data = event.data
             total = data["total"] if data.get("fraction") is None else 1.0
             place = data["done"] if data.get("fraction") is None else data["fraction"]
             self._move(data["stage"], place, total, data)
-        elif self._show and event.kind == "step":
+        elif event.kind == "step":
             self._move(TRAINING, event.data["progress"], 1.0, event.data)
         if event.message and not self.quiet:
             style = STYLES.get(event.kind)
             self.console.print(event.message, style=style, markup=False, emoji=False, highlight=False, soft_wrap=True)
 
     def _move(self, name: str, place: float, total: float | None, data: Mapping[str, Any]) -> None:
+        if self.quiet or not (self.console.is_terminal if self.show is None else self.show):
+            return
+        if self._bar is None:
+            text = (TextColumn(words, markup=False) for words in ("{task.description}", "{task.fields[text]}"))
+            self._bar = Progress(
+                next(text), BarColumn(), next(text), TimeRemainingColumn(), console=self.console, transient=True
+            )
         if name not in self._stages:
             # Where the first event is, what an earlier run did ends: it does not count as speed.
             task = self._bar.add_task(name, total=total, completed=place, text="")  # type: ignore[arg-type]

@@ -24,12 +24,12 @@ from bertie.nn.heads import SequenceHeadSpec
 from bertie.nn.pooling import Projection, TokenPooling
 from bertie.objectives.objective import FIRST, Objective, positions_in
 from bertie.objectives.report import LossReport
+from bertie.objectives.shared_pass import SharedPass
 from bertie.spec import Spec
 from bertie.tasks.hf_head import HFHead
 from bertie.tasks.metrics.intervals import Resampling
 from bertie.tasks.metrics.labels import label_scores
 from bertie.tasks.metrics.majority import Majority
-from bertie.tasks.single_pass import SinglePass
 from bertie.text.tokenizers.tokenizer import Tokenizer
 
 Values = Mapping[str, Any]  # of one row, by role
@@ -173,7 +173,7 @@ class Task(Objective):
     def evaluate_batch(self, owned: nn.Module, encoder: Encoder, batch: Batch) -> tuple[LossReport, list[np.ndarray]]:
         """Loss and outputs from one pass of the encoder."""
         positions = positions_in(self.read_positions, batch) if self.read_positions else None
-        once: Any = SinglePass(encoder, batch, positions)
+        once: Any = SharedPass(encoder, batch, positions)
         return self.loss(owned, once, batch), self.outputs(owned, once, batch)
 
     def last_states(self, encoder: Encoder, batch: Batch) -> Ragged:

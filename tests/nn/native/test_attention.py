@@ -104,7 +104,7 @@ def test_lengths_that_do_not_fit_the_states_are_never_walked() -> None:
 
 def test_never_for_another_visibility() -> None:
     q = states(6, 1, 16)
-    scorer, reference = FusedScorer(ReferenceScorer(DotProduct())), ReferenceScorer(DotProduct())
+    scorer, reference = FusedScorer(DotProduct()), ReferenceScorer(DotProduct())
     causal = Layout.within(side([6])).seen_by(Causal())
     torch.testing.assert_close(scorer(q, q, q, causal), reference(q, q, q, causal))
 

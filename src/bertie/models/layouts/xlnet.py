@@ -102,10 +102,10 @@ def write_config(recipe: Recipe) -> dict[str, Any]:
 
 
 LAYER: Names = {
-    "mixer.part.scorer.reference.score.content_bias": "rel_attn.r_w_bias",
-    "mixer.part.scorer.reference.score.distance_bias": "rel_attn.r_r_bias",
-    "mixer.part.scorer.reference.score.segment_bias": "rel_attn.r_s_bias",
-    "mixer.part.scorer.reference.score.segment_keys": "rel_attn.seg_embed",
+    "mixer.part.scorer.score.content_bias": "rel_attn.r_w_bias",
+    "mixer.part.scorer.score.distance_bias": "rel_attn.r_r_bias",
+    "mixer.part.scorer.score.segment_bias": "rel_attn.r_s_bias",
+    "mixer.part.scorer.score.segment_keys": "rel_attn.seg_embed",
     "mixer.residual.norm": "rel_attn.layer_norm",
     "feed_forward.part.up": "ff.layer_1",
     "feed_forward.part.down": "ff.layer_2",
@@ -118,7 +118,7 @@ def names_of(recipe: Recipe) -> Names:
     num_heads: int = recipe.encoder.stack.block.mixer.num_heads  # type: ignore[union-attr]
     shape, mixer = (width, num_heads, width // num_heads), "encoder.stack.blocks.#.mixer.part"
     queries_keys_values = tuple(f"transformer.layer.#.rel_attn.{name}" for name in "qkv")
-    distance = f"{mixer}.scorer.reference.score.distance.weight"
+    distance = f"{mixer}.scorer.score.distance.weight"
     return {
         "encoder.embeddings.tables.tokens": "transformer.word_embedding",
         **{f"encoder.stack.blocks.#.{ours}": f"transformer.layer.#.{theirs}" for ours, theirs in LAYER.items()},
