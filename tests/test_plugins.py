@@ -56,7 +56,7 @@ def test_plugins_are_short(path: Path) -> None:
 
 
 def test_an_objective_from_a_file_is_learned_saved_and_opened(tmp_path: Path) -> None:
-    assert plugins.use(FILES / "next_token.py") == ("objective next-token",)
+    assert plugins.use(FILES / "next_token.py") == ("objective next-token", "recipe next-token")
     recipe = Recipe.parse({"name": "own", "encoder": tiny_encoder(NUM_WORDS), "objectives": [{"kind": "next-token"}]})
     model = Model.new(recipe)
     assert measure(model, RULE)["next_token_accuracy"] < 0.2
@@ -93,7 +93,7 @@ def test_a_task_from_a_file_is_learned_saved_and_opened(tmp_path: Path) -> None:
 
 
 def test_a_visibility_from_a_file_is_saved_and_opened_also_within_others(tmp_path: Path) -> None:
-    assert plugins.use(FILES / "every_other.py") == ("visibility every-other",)
+    assert plugins.use(FILES / "every_other.py") == ("visibility every-other", "recipe every-other")
     own = VISIBILITIES["every-other"]()
     encoder = tiny_encoder(NUM_WORDS).changed({"stack.visibility": (own & Causal(), own)})
     recipe = Recipe(name="own", encoder=encoder, objectives=(MaskedLM(),))
@@ -150,7 +150,7 @@ def test_a_file_that_is_used_again_replaces_what_it_brought(tmp_path: Path) -> N
     path.write_text(source)
     plugins.use(path)
     path.write_text(source.replace("step: int = 2", "step: int = 3"))
-    assert plugins.use(str(path)) == ("visibility every-other",)
+    assert plugins.use(str(path)) == ("visibility every-other", "recipe every-other")
     assert json.loads(VISIBILITIES["every-other"]().to_json())["step"] == 3
 
 

@@ -9,9 +9,11 @@ if TYPE_CHECKING:
     from bertie.jobs.model import LoadedModel, load
     from bertie.jobs.vocab import extend_vocab, train_vocab
     from bertie.jobs.whiten import whiten
+    from bertie.reporting.events import Event
 
 __version__ = "0.1.0.dev0"
 __all__ = [
+    "Event",
     "LoadedModel",
     "__version__",
     "add_to_corpus",
@@ -27,24 +29,27 @@ __all__ = [
 ]
 
 _MODULES = {
-    "LoadedModel": "model",
-    "add_to_corpus": "corpus",
-    "build_corpus": "corpus",
-    "embed": "embed",
-    "evaluate": "api",
-    "extend_vocab": "vocab",
-    "finetune": "api",
-    "load": "model",
-    "pretrain": "api",
-    "train_vocab": "vocab",
-    "whiten": "whiten",
+    "Event": "reporting.events",
+    "LoadedModel": "jobs.model",
+    "add_to_corpus": "jobs.corpus",
+    "build_corpus": "jobs.corpus",
+    "embed": "jobs.embed",
+    "evaluate": "jobs.api",
+    "extend_vocab": "jobs.vocab",
+    "finetune": "jobs.api",
+    "load": "jobs.model",
+    "pretrain": "jobs.api",
+    "train_vocab": "jobs.vocab",
+    "whiten": "jobs.whiten",
 }
 
 
-def __getattr__(name: str) -> Any:
-    """Imports on first use: torch takes seconds to import, and `bertie --help` needs none of it."""
-    if name not in _MODULES:
-        raise AttributeError(f"module 'bertie' has no attribute {name!r}")
-    from importlib import import_module
+if not TYPE_CHECKING:  # so that type checkers know every name, and only these
 
-    return getattr(import_module(f"bertie.jobs.{_MODULES[name]}"), name)
+    def __getattr__(name: str) -> Any:
+        """Imports on first use: torch takes seconds to import, and `bertie --help` needs none of it."""
+        if name not in _MODULES:
+            raise AttributeError(f"module 'bertie' has no attribute {name!r}")
+        from importlib import import_module
+
+        return getattr(import_module(f"bertie.{_MODULES[name]}"), name)

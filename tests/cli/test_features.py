@@ -103,7 +103,7 @@ def test_a_linear_top_over_several_seeds_and_a_store_of_its_own(
     ("words", "told"),
     [
         (("--features", "lasst"), "--features: 'lasst' is not one of last"),
-        (("--features", "last", "--top", "gru"), "there is no --top 'gru'; there are linear, lstm"),
+        (("--features", "last", "--top", "gru"), "there is no --top 'gru'; choose from linear, lstm"),
         (("--top", "lstm"), "--top needs --features"),
         (("--feature-store", "there"), "--feature-store needs --features"),
         (("--features", "last", "--adversarial", "fgm"), "--adversarial changes rows"),

@@ -2,6 +2,7 @@
 
 import json
 import subprocess
+import tomllib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from bertie.models.model import Model
 from bertie.models.pretrained import Pretrained
 from bertie.models.recipe import Size
 from bertie.models.recipes import bert
+from bertie.tasks import TASKS
 from bertie.text.tokenizers.tokenizer import load_tokenizer
 
 Call = Callable[..., tuple[int, str, str]]
@@ -183,7 +185,7 @@ def test_another_task_on_the_same_encoder(base: Path, call: Call, tmp_path: Path
     assert json.loads(call("predict", out, "good", "--task", "classify")[1])["label"] in ("pos", "neg")
     assert len(json.loads(call("predict", out, "Anna went", "--task", "tag")[1])["tags"]) == 2
     code, _, said = call("finetune", "classify", *words, "--also", "tag")
-    assert code == 2 and "TASK:TRAIN:DEV" in said
+    assert code == 2 and "TASK:TRAIN[:DEV]" in said
 
 
 def test_a_pair_needs_two_texts(base: Path, call: Call, tmp_path: Path) -> None:
@@ -229,3 +231,28 @@ def test_plain_lines_and_tables_without_names(base: Path, call: Call, tmp_path: 
     (tmp_path / "lines.csv").write_text("good film\nbad food\n")
     code, printed, said = call("predict", labelled, "--input", tmp_path / "lines.csv", "--no-header")
     assert code == 0 and len(printed.splitlines()) == 2, said
+
+
+@pytest.mark.parametrize(
+    "verb", [["finetune", "classify", "--train", "x.tsv", "--base", "m"], ["pretrain", "--corpus", "c"]]
+)
+def test_training_from_the_shell_needs_a_folder_to_keep_it_in(verb: list[str], call: Call) -> None:
+    code, _, errors = call(*verb)
+    assert code == 2 and "--out is missing" in errors
+
+
+def test_other_tasks_and_plugins_are_in_a_printed_config(call: Call, tmp_path: Path) -> None:
+    plugin = Path(__file__).parents[1] / "plugin_files" / "stars.py"
+    given = ("--train", "t.tsv", "--base", "m", "--also", "tag:a.conll", "--column", "text=review")
+    code, printed, errors = call("finetune", "stars", "--plugin", plugin, *given, "--print-config")
+    assert code == 0, errors
+    config = tmp_path / "config.toml"
+    config.write_text(printed)
+    assert tomllib.loads(printed)["data"]["also"] == [{"task": "tag", "train": ["a.conll"]}]
+    assert call("finetune", "stars", "--config", config, "--print-config")[:2] == (0, printed)
+
+
+def test_the_list_of_tasks_says_what_each_predicts(call: Call) -> None:
+    _, shown, _ = call("finetune", "--help")
+    for task in (task for task in TASKS.values() if task.__module__.startswith("bertie.")):
+        assert task.about and task.about.split("`")[0].split(";")[0].strip()[:30] in " ".join(shown.split())

@@ -11,6 +11,7 @@ import pytest
 from safetensors.torch import load_file
 
 import bertie
+from bertie.errors import InputError
 from bertie.reporting.events import Event
 
 Run = Callable[..., CompletedProcess[str]]
@@ -156,3 +157,36 @@ def test_a_wrong_keyword_is_one_sentence() -> None:
         bertie.finetune("classify", train=ROWS, base="x", epoch=3)
     with pytest.raises(bertie.errors.SpecError, match="did you mean 'classify'"):
         bertie.finetune("clasify", train=ROWS, base="x")
+
+
+def test_a_table_of_texts_is_read_by_its_column(vocabulary: Path) -> None:
+    pandas, polars, datasets = (pytest.importorskip(name) for name in ("pandas", "polars", "datasets"))
+    rows = [{"body": text, "number": number} for number, text in enumerate(TEXTS)]
+    tables = [rows, pandas.DataFrame(rows), polars.DataFrame(rows), datasets.Dataset.from_list(rows)]
+    expected = bertie.train_vocab(TEXTS, size=60, min_frequency=1).tokenizer.digest
+    for table in tables:
+        assert bertie.train_vocab(table, column="body", size=60, min_frequency=1).tokenizer.digest == expected
+    for texts in (pandas.Series(TEXTS), polars.Series(TEXTS)):
+        assert bertie.train_vocab(texts, size=60, min_frequency=1).tokenizer.digest == expected
+    with pytest.raises(InputError, match="the table has no column 'text'; its columns are body, number"):
+        bertie.build_corpus(tables[1], tokenizer=vocabulary)
+
+
+def test_tables_are_answered_and_measured(start: dict[str, Any]) -> None:
+    pandas, polars = pytest.importorskip("pandas"), pytest.importorskip("polars")
+    run = bertie.finetune("classify", train=pandas.DataFrame(ROWS), **start, **QUICK)
+    expected = run.predict(ROWS)
+    for table in (pandas.DataFrame(ROWS), polars.DataFrame(ROWS), pandas.Series(TEXTS)):
+        assert run.predict(table) == expected
+    assert run.evaluate(polars.DataFrame(ROWS)).metrics == run.evaluate(ROWS).metrics
+
+
+def test_the_options_of_a_run_are_in_its_folder_and_repeat_it(
+    tmp_path: Path, start: dict[str, Any], run_bertie: Run
+) -> None:
+    file = tmp_path / "rows.jsonl"
+    file.write_text("".join(json.dumps(row) + "\n" for row in ROWS))
+    bertie.finetune("classify", train=file, dev=file, out=tmp_path / "first", seed=3, **start, **QUICK)
+    done = run_bertie("finetune", "classify", "--config", tmp_path / "first/config.toml", "--out", tmp_path / "second")
+    assert done.returncode == 0, done.stderr
+    assert weights(tmp_path / "first") == weights(tmp_path / "second")

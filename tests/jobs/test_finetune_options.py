@@ -66,7 +66,7 @@ def test_options_become_a_learning_spec(options: dict[str, Any], expected: dict[
         ({"top": "lstm"}, "`top` needs `features`"),
         ({"epsilon": 1}, "`epsilon` needs `adversarial`"),
         ({"column": ["review"]}, "'review' is not of the form ROLE=NAME"),
-        ({"also": ["tag"]}, "'tag' is not of the form TASK:TRAIN:DEV"),
+        ({"also": ["tag"]}, "'tag' is not of the form TASK:TRAIN[:DEV]"),
         ({"recipe": "bert"}, "`base` and `recipe` cannot both be given"),
     ],
 )

@@ -35,7 +35,7 @@ def test_params_of_a_folder_equal_those_of_its_recipe(run_bertie: Run, tmp_path:
     ("arguments", "message"),
     [
         (["--recipe", "brt"], "there is no recipe 'brt'; did you mean 'bert'?"),
-        (["--recipe", "bert", "--size", "huge"], "there is no size 'huge'; there are tiny, mini"),
+        (["--recipe", "bert", "--size", "huge"], "there is no size 'huge'; choose from tiny, mini"),
         ([], "there is nothing to count; give a model folder, or --recipe"),
         (["folder", "--recipe", "bert"], "MODEL and --recipe cannot both be given"),
     ],

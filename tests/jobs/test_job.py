@@ -1,6 +1,7 @@
 """Jobs as values: flat options, groups, JSON, config files, and errors that name options."""
 
 import json
+import tomllib
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -82,6 +83,8 @@ def test_a_mistake_names_the_option(options: dict[str, Any], message: str) -> No
     assert message in str(caught.value)
 
 
-def test_rows_in_memory_are_refused_in_a_config_file() -> None:
-    with pytest.raises(SpecError, match="a config file cannot"):
-        to_toml({"train": [{"text": "a"}]})
+def test_rows_and_nested_options_go_through_a_config_file() -> None:
+    rows = [{"text": 'a "b"', "label": "花", "other": None}]
+    also = [{"task": "tag", "train": ["x.conll"]}]
+    read = tomllib.loads(to_toml({"train": rows, "also": also}))
+    assert read == {"train": [{"text": 'a "b"', "label": "花"}], "also": also}

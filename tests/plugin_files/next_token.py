@@ -7,6 +7,8 @@ import numpy as np
 
 from bertie.batch import Batch, Places, Sample
 from bertie.data.shapes import SampleShape, Segments
+from bertie.models.recipe import SIZES, Recipe, Size
+from bertie.models.recipes import bert
 from bertie.nn.heads import VocabularyHeadSpec
 from bertie.nn.visibility import Causal
 from bertie.objectives.objective import Objective, Prediction, Vocabulary
@@ -36,3 +38,10 @@ class NextToken(Objective):
         states = encoder(batch, visibility=Causal()).states.values
         losses, correct = owned.loss(states[batch.tensor("seen")], batch.tensor("next_targets"))
         return LossReport({"next_token": Figure.over(losses)}, {"next_token_accuracy": Figure.over(correct)})
+
+
+def next_token(size: Size = SIZES["base"], vocab_size: int = 30_522) -> Recipe:
+    return bert(size, vocab_size).replace(name="next-token", objectives=(NextToken(),))
+
+
+RECIPES = {"next-token": next_token}

@@ -9,6 +9,7 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import click
@@ -44,7 +45,7 @@ VERBS = {
     "inspect": Verb("Look into a model.", "", {"params": Verb("Count parameters by part.", "inspect:CountJob")}),
     "machine": Verb("Show the machine and how fast each precision runs on it.", "machine:MachineJob"),
     "plan": Verb("Estimate the time, memory and disk of a run.", "plan:PlanJob"),
-    "predict": Verb("Let a task model answer.", "predict:PredictJob"),
+    "predict": Verb("Predict with a task model.", "predict:PredictJob"),
     "pretrain": Verb("Train a model on a corpus.", "pretrain:PretrainJob"),
     "quickstart": Verb("Do a first job from end to end, in minutes.", "bertie.cli.quickstart:quickstart"),
     "recipes": Verb(
@@ -135,7 +136,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Runs one command and leaves with its exit code: 2 for a user's mistake, 130 when interrupted."""
     try:
         words = sys.argv[1:] if arguments is None else list(arguments)
-        if any(word.startswith("--plugin") for word in words):
+        if any(word.startswith(("--plugin", "--config")) for word in words):
             words = use_plugins(words)
         code = bertie.main(args=words, prog_name="bertie", standalone_mode=False)
         sys.stdout.flush()
@@ -158,20 +159,23 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def use_plugins(words: Sequence[str]) -> list[str]:
-    """Loads the files given with --plugin, which may define commands, and returns the other words."""
-    kept, files = [], []
-    rest = iter(words)
-    for word in rest:
-        if word == "--plugin":
-            files.append(next(rest, ""))
-        elif word.startswith("--plugin="):
-            files.append(word.removeprefix("--plugin="))
-        else:
-            kept.append(word)
+    """Loads the files given with --plugin, also in a config file, since they may define commands. Returns the other
+    words."""
+    from bertie.jobs.job import plugins_in
     from bertie.plugins import use
 
-    for file in files:
-        use(file)
+    kept: list[str] = []
+    rest = iter(words)
+    for word in rest:
+        name, sign, value = word.partition("=")
+        if name not in ("--plugin", "--config"):
+            kept.append(word)
+            continue
+        file = value if sign else next(rest, "")
+        if name == "--config":
+            kept += [name, file]
+        for plugin in [file] if name == "--plugin" else plugins_in(Path(file)):
+            use(plugin)
     return kept
 
 

@@ -13,7 +13,7 @@ from rich.console import Console
 from bertie.cli.display import Display, console
 from bertie.cli.parameters import SETTINGS, as_paths, parameter
 from bertie.errors import SpecError, UserError
-from bertie.jobs.job import Job, read_config
+from bertie.jobs.job import PLUGIN, Job, read_config
 from bertie.jobs.toml import to_toml
 
 HELP_WIDTH = 100
@@ -47,7 +47,9 @@ class JobCommand(click.Command):
                     options[one.name] = as_paths(options[one.name])
             job = self.job.from_options(options)
             if print_config:
-                click.echo(to_toml(job.given()), nl=False)
+                from bertie.plugins import files  # which waits for torch
+
+                click.echo(to_toml({PLUGIN: list(files()), **job.given()} if files() else job.given()), nl=False)
                 return
             for one in self.options:
                 if one.extra.get("needed") and options.get(one.name) is None:
@@ -63,7 +65,9 @@ class JobCommand(click.Command):
         """The options of a config file, without alternatives to those that were typed, which win."""
         silenced = {other for names in self.job.exclusive if set(names) & set(typed) for other in names}
         flat: dict[str, Any] = {}
-        for name, value in read_config(Path(config)).items():
+        content = read_config(Path(config))
+        content.pop(PLUGIN, None)  # loaded before the command was found
+        for name, value in content.items():
             is_group = isinstance(value, dict) and name in {one.group for one in self.options}
             flat |= value if is_group else {name: value}
         self.job.check_names(flat, config)

@@ -46,7 +46,7 @@ def _described(option: Option) -> str:
     text, default = option.field.description or "", option.field.default
     if option.field.is_required() or option.extra.get("needed"):
         return f"{text} [required]"
-    if default is None or isinstance(default, bool) or default == () or default == "":
+    if default is None or isinstance(default, bool) or default in ((), "", {}):
         return text
     if isinstance(default, tuple):
         default = ",".join(map(str, default))

@@ -88,7 +88,7 @@ class BuildCorpusJob(Job):
         )
         tokenizer = open_tokenizer(self.tokenizer)
         folder, temporary = place_for(self.out, "corpus")
-        sources = to_read(self.sources)
+        sources = to_read(self.sources, self.reading.column)
         report = build_from_texts(
             folder,
             sources,
@@ -119,7 +119,7 @@ class AddToCorpusJob(Job):
     def run(self, on_event: OnEvent = ignore) -> "BuiltCorpus":
         Corpus.open(self.corpus)  # a missing corpus has a better message than its missing tokenizer
         tokenizer = open_tokenizer(self.corpus / "tokenizer" if self.tokenizer is None else self.tokenizer)
-        sources = to_read(self.sources)
+        sources = to_read(self.sources, self.reading.column)
         report = add_texts(
             self.corpus,
             sources,

@@ -176,7 +176,7 @@ class DocumentView(Result):
 class MaskingOptions(Group):
     title: ClassVar[str] = "Samples"
     max_length: int = option(128, "Tokens per row.", common=True, ge=8)
-    duplicate_factor: int = option(10, "Write each sample so many times, masked differently.", common=True, ge=1)
+    duplicate_factor: int = option(10, "Write each sample N times, masked differently.", common=True, ge=1)
     mask: MaskKind | None = option(
         None, "What is masked: token, whole-word, span or n-gram; the recipe decides by default.", metavar="KIND"
     )
@@ -184,8 +184,8 @@ class MaskingOptions(Group):
     sentences: Literal["nsp", "sop", "none"] | None = option(
         None, "The task on pairs of sentences: nsp, sop or none; the recipe decides by default.", metavar="TASK"
     )
-    held_out: int = option(100, "Keep one in so many documents for evaluation; 0 for none.", ge=0)
-    seed: int = option(0, "Decides samples and masks.", common=True, ge=0)
+    held_out: int = option(100, "Hold out one document in N for evaluation; 0 for none.", ge=0)
+    seed: int = option(0, "Random seed of samples and masks.", common=True, ge=0)
 
 
 class FreezeCorpusJob(Job):

@@ -36,7 +36,7 @@ class VectorOptions(Group):
     normalize: bool | None = option(
         None, "Scale vectors to length 1; as the model says by default.", common=True, flag="--normalize/--no-normalize"
     )
-    size: int | None = option(None, "Keep the first so many numbers of a vector; all by default.", common=True, ge=1)
+    size: int | None = option(None, "Keep the first N numbers of a vector; all by default.", common=True, ge=1)
     max_length: int | None = option(None, "Tokens per text; the rest is cut and counted.", common=True, ge=1)
     batch_tokens: int | None = option(None, "Tokens computed at once.", ge=1)
     dtype: Literal["float32", "float16"] = option("float32", "float32 or float16.", metavar="TYPE")

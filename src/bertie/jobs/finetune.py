@@ -1,6 +1,5 @@
 """The job `finetune`: trains a model for a task on labelled rows, or continues a run."""
 
-import inspect
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -10,7 +9,7 @@ from typing import Any, ClassVar, Self
 from pydantic import SerializeAsAny, create_model
 
 from bertie.errors import SpecError
-from bertie.jobs.data import rows_or_paths
+from bertie.jobs.data import is_paths, rows_or_paths
 from bertie.jobs.finetune_options import (
     FRESH_RATE,
     NEW_RATE,
@@ -28,6 +27,7 @@ from bertie.jobs.finetune_report import write_reports
 from bertie.jobs.initial_model import InitialModel, check_source
 from bertie.jobs.job import Job, check_name, option
 from bertie.jobs.row_notes import report_corrected_rows
+from bertie.jobs.toml import to_toml
 from bertie.jobs.training import TrainingRun, output_folder, run_stoppable
 from bertie.plugins import use_parts
 from bertie.reporting.events import OnEvent, ignore, message
@@ -86,7 +86,8 @@ class FinetuneJob(Job):
     @classmethod
     def tasks(cls) -> dict[str, str]:
         """The names of the tasks, each with one sentence."""
-        return {name: (inspect.getdoc(task) or "").split("\n\n")[0].replace("\n", " ") for name, task in TASKS.items()}
+        documented = {name: (task.__doc__ or "").strip().split("\n\n")[0] for name, task in TASKS.items()}
+        return {name: task.about or " ".join(documented[name].split()) for name, task in TASKS.items()}
 
     @classmethod
     def tasks_with(cls, option: str) -> list[str]:
@@ -176,7 +177,14 @@ class FinetuneJob(Job):
                 was_finished = is_finished(folder)
                 with run_stoppable(folder, self.output.tensorboard, ranks.leads, on_event) as report:
                     found = run_finetuning(
-                        folder, model, prepared, options, base=initial.name, on_event=report, ranks=ranks
+                        folder,
+                        model,
+                        prepared,
+                        options,
+                        base=initial.name,
+                        config=self._config(seed),
+                        on_event=report,
+                        ranks=ranks,
                     )
                 summaries[seed] = found.summary
                 if ranks.leads:
@@ -187,6 +195,24 @@ class FinetuneJob(Job):
                 return None
         summary = summaries[training.seed] if len(seeds) == 1 else keep_best(out, summaries)
         return TrainingRun(out, summary, temporary)
+
+    def _config(self, seed: int) -> str | None:
+        """What OUT/config.toml holds: the options of this run. None where something is only in memory."""
+        files = [self.data.train, self.data.dev, *(one for also in self.data.also for one in (also.train, also.dev))]
+        if not all(one is None or is_paths(one) for one in files) or isinstance(self.task, Task):
+            return None
+        if not isinstance(self.model.recipe, str | None):
+            return None
+        given = self.model_dump(mode="json", exclude_unset=True, exclude_none=True)
+        given.get("output", {}).pop("out", None)
+        for name in ("train", "dev"):
+            if name in given["data"]:
+                given["data"][name] = [str(Path(one).resolve()) for one in given["data"][name]]
+        for name in ("base", "tokenizer", "corrections"):
+            if (path := given.get("model", {}).get(name)) and Path(path).exists():  # else it is a name on the hub
+                given["model"][name] = str(Path(path).resolve())
+        given["training"] = {**given.get("training", {}), "seed": seed, "seeds": 1}
+        return to_toml(given)
 
     def _task(self) -> Task:
         if not isinstance(self.task, Task):

@@ -47,16 +47,24 @@ class AlsoTask(Spec):
     name: str | None = None
 
 
+def _as_paths(given: Any) -> Any:
+    is_names = isinstance(given, list | tuple) and all(isinstance(one, str) for one in given)
+    return [Path(one) for one in given] if is_names else given
+
+
 def as_also(given: Any) -> Any:
     """["tag:train.conll:dev.conll", ...] as specs."""
-    tasks = []
+    tasks: list[Any] = []
     for one in [given] if isinstance(given, str | Mapping | Spec) else given:
+        if isinstance(one, Mapping):  # a list of strings is paths, as a config file has them
+            tasks.append({name: _as_paths(value) if name in ("train", "dev") else value for name, value in one.items()})
+            continue
         if not isinstance(one, str):
             tasks.append(one)
             continue
         task, *files = one.split(":")
         if len(files) not in (1, 2) or not all(files):
-            raise ValueError(f"{one!r} is not of the form TASK:TRAIN:DEV, like tag:train.conll:dev.conll")
+            raise ValueError(f"{one!r} is not of the form TASK:TRAIN[:DEV], like tag:train.conll:dev.conll")
         tasks.append({"task": task, "train": files[0], "dev": files[1] if len(files) == 2 else None})
     return tasks
 
@@ -108,14 +116,14 @@ class TrainingOptions(Group):
         None, "Highest learning rate; 5e-5 for trained weights, 1e-3 for new ones.", common=True, gt=0
     )
     warmup: float = option(0.1, "Share of the run in which the rate rises.", ge=0, le=1)
-    weight_decay: float = option(0.01, "For all weights but biases and norms.", ge=0)
-    seed: int = option(0, "Decides new weights, order and dropout.", common=True, ge=0)
-    seeds: int = option(1, "Train so many times with different seeds, and keep the best.", ge=1)
-    patience: int | None = option(None, "Stop after so many evaluations without improvement.", ge=1)
+    weight_decay: float = option(0.01, "Weight decay, not applied to biases and norms.", ge=0)
+    seed: int = option(0, "Random seed of new weights, order and dropout.", common=True, ge=0)
+    seeds: int = option(1, "Train N times with different seeds, and keep the best.", ge=1)
+    patience: int | None = option(None, "Stop after N evaluations without improvement.", ge=1)
     eval_every: int | None = option(None, "Steps between evaluations; an epoch by default.", ge=1)
     save_every: int | None = option(None, "Steps between checkpoints; an epoch by default.", ge=1)
     precision: Literal["auto", "float32", "bfloat16"] = option(
-        "auto", "Of matrix products; auto takes the fastest as measured."
+        "auto", "Precision of matrix products; auto picks the fastest as measured."
     )
     adversarial: Literal["fgm", "vat"] | None = option(
         None, "Also train on embeddings moved against the model: fgm, or vat, which needs no labels."
@@ -135,14 +143,14 @@ class AdaptationOptions(Group):
     )
     top: Literal["linear", "lstm"] | None = option(None, "What is trained on features: linear (default) or lstm.")
     feature_store: Path | None = option(
-        None, "Where features are kept for reuse; a folder `features` beside OUT by default.", metavar="FOLDER"
+        None, "Where features are kept for reuse; the folder next to OUT named features by default.", metavar="FOLDER"
     )
     freeze: str | None = option(
-        None, "What stays fixed: embeddings; a number, for them and so many of the lowest layers; or all but the heads."
+        None, "What to freeze: embeddings; N, for these and the N lowest layers; or all, for everything but the heads."
     )
     unfreeze_every: str | None = option(
         None,
-        "Train the heads first, then one more layer from the top every so many steps, or every epoch.",
+        "Train the heads first, then unfreeze one more layer from the top every N steps, or every epoch.",
         metavar="STEPS",
     )
     layer_decay: float | None = option(None, "Each layer learns at this share of the rate of the one above, like 0.9.")
@@ -200,7 +208,7 @@ class NoiseOptions(Group):
 
 class OutputOptions(Group):
     title: ClassVar[str] = "Output"
-    out: Path | None = option(None, "Run folder; an unfinished run in it is continued.", common=True, metavar="FOLDER")
+    out: Path | None = option(None, "Run folder; an unfinished run in it is continued.", needed=True, metavar="FOLDER")
     tensorboard: bool = option(False, "Also write figures for TensorBoard.")
 
 

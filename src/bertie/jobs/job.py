@@ -20,6 +20,8 @@ from bertie.errors import InputError, SpecError
 from bertie.reporting.events import OnEvent, ignore
 from bertie.spec import Spec
 
+PLUGIN = "plugin"  # in a config file: plugin files to load
+
 
 def option(default: Any = ..., help: str = "", **extra: Any) -> Any:
     """A field of a job. Beside the limits that pydantic knows (ge, gt, le, lt) it takes
@@ -98,10 +100,10 @@ class Job(Spec):
         for name, value in flat.items():
             (fields.setdefault(groups[name], {}) if groups[name] else fields)[name] = value
         for names in cls.exclusive:
-            if len(both := [name for name in names if flat.get(name)]) > 1:
+            if len(both := [name for name in names if is_set(flat.get(name))]) > 1:
                 raise SpecError(f"`{both[0]}` and `{both[1]}` cannot both be given", where=where, hint="choose one")
         for name, needed in cls.requires.items():
-            if flat.get(name) and not flat.get(needed):
+            if is_set(flat.get(name)) and not is_set(flat.get(needed)):
                 raise SpecError(f"`{name}` needs `{needed}`", where=where, hint=f"give `{needed}`, or drop `{name}`")
         return cls.parse(fields, where)
 
@@ -136,13 +138,24 @@ class Job(Spec):
         return self.model_dump(mode="json", exclude_unset=True, exclude_none=True)
 
 
+def is_set(value: Any) -> bool:
+    """Whether an option has a value. A table has no truth value, so it is never asked for one."""
+    return value is not None and value is not False and not (isinstance(value, str | tuple | list) and not value)
+
+
 def check_name(what: str, name: Any, known: Iterable[str], where: str | None = None) -> None:
     """Raises SpecError, with the nearest known name, where `name` is not one of those known."""
     names = list(known)
     if name not in names:
         nearest = get_close_matches(str(name), names, n=1)
-        hint = f"did you mean {nearest[0]!r}?" if nearest else f"there are {', '.join(names)}"
+        hint = f"did you mean {nearest[0]!r}?" if nearest else f"choose from {', '.join(names)}"
         raise SpecError(f"there is no {what} {name!r}", where=where, hint=hint)
+
+
+def plugins_in(config: Path) -> list[str]:
+    """The plugin files that a config file names."""
+    named = read_config(config).get(PLUGIN, []) if config.is_file() else []
+    return [named] if isinstance(named, str) else list(named)
 
 
 def read_config(file: Path) -> dict[str, Any]:

@@ -2,13 +2,14 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any, ClassVar
 
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
 from bertie.jobs.job import Group, option
-from bertie.jobs.pretrain import PretrainJob
+from bertie.jobs.pretrain import OutputOptions, PretrainJob
 from bertie.jobs.result import Result
 from bertie.machine import memory_bytes
 from bertie.models.recipe import Recipe
@@ -27,6 +28,10 @@ class ProbeOptions(Group):
     smaller: bool = option(True, "Also try the recipe's smaller sizes.", common=True)
 
 
+class PlannedOutput(OutputOptions):
+    out: Path | None = option(None, "Not used: a plan writes nothing.", metavar="FOLDER")
+
+
 class PlanJob(PretrainJob):
     """Estimate what a run would take: FLOPs, time, memory and disk, also at smaller sizes.
 
@@ -36,6 +41,7 @@ class PlanJob(PretrainJob):
 
     verb: ClassVar[str] = "plan"
     example: ClassVar[str] = "bertie plan --recipe bert --size mini --corpus my-corpus --steps 2000"
+    output: PlannedOutput = PlannedOutput()
     probe: ProbeOptions = ProbeOptions()
 
     def run(self, on_event: OnEvent = ignore) -> "PlanResult":  # type: ignore[override]

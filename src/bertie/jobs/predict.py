@@ -20,7 +20,7 @@ from bertie.tasks.task import Answer, Example, Task
 
 
 class PredictJob(Job):
-    """Let a task model answer, row by row and in their order.
+    """Predict with a task model: one answer per row, in the order of the rows.
 
     A row that cannot be used gets an object with its `error`. Each answer is one JSON line, unless a terminal shows it.
     """

@@ -42,7 +42,7 @@ class DataOptions(Group):
     translations: Folder | None = option(
         None, "A corpus whose documents translate those of the corpus, in the same order (xlm).", metavar="FOLDER"
     )
-    held_out: int = option(100, "Keep one in so many documents for evaluation; 0 for none.", ge=0)
+    held_out: int = option(100, "Hold out one document in N for evaluation; 0 for none.", ge=0)
 
 
 class ModelOptions(Group):
@@ -58,13 +58,13 @@ class ModelOptions(Group):
     sentences: Literal["nsp", "sop", "none"] | None = option(
         None, "The task on pairs of sentences: nsp, sop or none; the recipe decides by default."
     )
-    static_masks: int | None = option(None, "Use only so many different masks per sample, in turn.", ge=1)
+    static_masks: int | None = option(None, "Use only N different masks per sample, in turn.", ge=1)
 
 
 class TrainingOptions(Group):
     title: ClassVar[str] = "Training"
-    steps: int | None = option(None, "Train for so many optimizer steps.", common=True, ge=1)
-    tokens: Count | None = option(None, "Train on so many tokens, like 50M.", common=True, metavar="COUNT")
+    steps: int | None = option(None, "Number of optimizer steps.", common=True, ge=1)
+    tokens: Count | None = option(None, "Number of tokens to train on, like 50M.", common=True, metavar="COUNT")
     time: Seconds | None = option(None, "Train for so long, like 90m.", common=True, metavar="TIME")
     max_length: int | None = option(None, f"Tokens per row; {LENGTH} by default.", common=True, ge=8)
     curriculum: AnyCurriculum | None = option(
@@ -78,18 +78,20 @@ class TrainingOptions(Group):
     warmup: float | None = option(
         None, "Share of the run, or steps of a run in steps; a tenth, at most 10,000 steps, by default.", ge=0
     )
-    schedule: Literal["linear", "cosine", "inverse-root", "constant"] = option("linear", "What follows the warm-up.")
-    weight_decay: float = option(0.01, "For all weights but biases and norms.", ge=0)
-    clip: float = option(1.0, "Largest norm of the gradient.", gt=0)
-    seed: int = option(0, "Decides weights, order, masks and dropout.", common=True, ge=0)
+    schedule: Literal["linear", "cosine", "inverse-root", "constant"] = option(
+        "linear", "How the learning rate falls after the warm-up: linear, cosine, inverse-root, constant."
+    )
+    weight_decay: float = option(0.01, "Weight decay, not applied to biases and norms.", ge=0)
+    clip: float = option(1.0, "Clip gradients to this norm.", gt=0)
+    seed: int = option(0, "Random seed of weights, order, masks and dropout.", common=True, ge=0)
     precision: Literal["auto", "float32", "bfloat16"] = option(
-        "auto", "Of matrix products; auto takes the fastest as measured."
+        "auto", "Precision of matrix products; auto picks the fastest as measured."
     )
 
 
 class OutputOptions(Group):
     title: ClassVar[str] = "Output"
-    out: Path | None = option(None, "Run folder; an unfinished run in it is continued.", common=True, metavar="FOLDER")
+    out: Path | None = option(None, "Run folder; an unfinished run in it is continued.", needed=True, metavar="FOLDER")
     save_every: int = option(200, "Steps between checkpoints.", ge=1)
     keep: int = option(2, "Checkpoints to keep, beside the best one.", ge=1)
     eval_every: int | None = option(None, "Steps between evaluations; as checkpoints by default.", ge=1)

@@ -1,7 +1,7 @@
 """Texts as an option: files, folders and globs, or texts in memory."""
 
 import glob
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -9,12 +9,15 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import BeforeValidator, PlainSerializer
 
+from bertie.data.rows.memory_rows import rows_of
 from bertie.errors import InputError, SpecError
 from bertie.jobs.job import Group, option
 from bertie.text.reading.documents import Boundary, DocumentOptions, Format, Texts
 from bertie.text.reading.files import TextSource
 from bertie.text.reading.lines import MAX_LINE_BYTES
 
+# Tables of pandas, polars, pyarrow and datasets, which are never imported here.
+TABLES = ("DataFrame", "LazyFrame", "Series", "Table", "RecordBatch", "Dataset", "IterableDataset")
 ENDINGS = (".txt", ".text", ".json", ".jsonl", ".ndjson", ".csv", ".tsv", ".tab", ".parquet", ".pq", ".gz", ".zst")
 
 
@@ -26,8 +29,8 @@ def as_sources(given: Any) -> Any:
     """
     if isinstance(given, str | Path):
         return (Path(given),)
-    if not isinstance(given, Iterable):
-        raise ValueError("paths or texts were expected")
+    if not isinstance(given, Iterable) and type(given).__name__ not in TABLES:
+        raise ValueError("paths, texts or a table were expected")
     if not isinstance(given, list | tuple) or not given or not all(isinstance(one, str | Path) for one in given):
         return given
     found = [isinstance(one, Path) or _is_source(one) for one in given]
@@ -98,25 +101,39 @@ class ReadingOptions(TextOptions):
         )
 
 
-def to_read(sources: Any) -> tuple[str, ...] | Texts:
-    """Sources as readers of documents take them."""
-    return tuple(map(str, sources)) if are_paths(sources) else Texts(sources)
+def to_read(sources: Any, column: str | None = None) -> tuple[str, ...] | Texts:
+    """Sources as readers of documents take them. `column` holds the texts of a table."""
+    return tuple(map(str, sources)) if are_paths(sources) else Texts(_texts(sources, column))
+
+
+def _texts(sources: Any, column: str | None) -> Iterable[str]:
+    """Texts in memory: as they are, or from a column of a table or of a list of dicts."""
+    is_dicts = isinstance(sources, list | tuple) and bool(sources) and isinstance(sources[0], Mapping)
+    if not is_dicts and not isinstance(sources, Mapping) and type(sources).__name__ not in TABLES:
+        texts: Iterable[str] = sources
+        return texts
+    rows = rows_of(sources, "texts")
+    wanted = column or (rows.columns[0] if len(rows.columns) == 1 else "text")
+    if wanted not in rows.columns:
+        hint = f"its columns are {', '.join(map(str, rows.columns[:20]))}; choose one with `column`"
+        raise InputError(f"the table has no column {wanted!r}", hint=hint)
+    return (rows.row(number).values.get(wanted) or "" for number in range(rows.num_rows))
 
 
 @contextmanager
-def as_files(sources: Any) -> Iterator[tuple[str, ...]]:
+def as_files(sources: Any, column: str | None = None) -> Iterator[tuple[str, ...]]:
     """The names of files. Texts in memory are written to a temporary one."""
     if are_paths(sources):
         yield tuple(map(str, sources))
         return
     with TemporaryDirectory(prefix="bertie-") as folder:
-        yield (str(Texts(sources).write(Path(folder))),)
+        yield (str(Texts(_texts(sources, column)).write(Path(folder))),)
 
 
 @contextmanager
 def open_texts(texts: Any, reading: TextOptions) -> Iterator[TextSource]:
     """One file of texts, or texts in memory."""
-    with as_files(texts) as names:
+    with as_files(texts, reading.column) as names:
         if len(names) != 1:
             raise InputError(f"one file of texts was expected, not {len(names)}", hint="join them, or give the texts")
         if are_paths(texts):

@@ -4,8 +4,6 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from bertie.errors import SpecError
-
 
 def to_toml(options: Mapping[str, Any]) -> str:
     plain = {name: value for name, value in options.items() if not isinstance(value, Mapping)}
@@ -17,15 +15,14 @@ def to_toml(options: Mapping[str, Any]) -> str:
 
 
 def _line(name: str, value: Any) -> str:
-    values = value if isinstance(value, list) else value.values() if isinstance(value, Mapping) else [value]
-    if any(isinstance(one, Mapping | list) for one in values):
-        raise SpecError(f"`{name}` holds rows, which a config file cannot", hint="write them to a file and name it")
-    # Strings, numbers, truth values and lists of them are written alike in TOML and JSON.
+    return f"{name} = {_value(value)}"
+
+
+def _value(value: Any) -> str:
+    """Strings, numbers, truth values and lists are written alike in TOML and JSON; TOML has no null."""
     if isinstance(value, Mapping):
-        pairs = (f"{_json(key)} = {_json(one)}" for key, one in value.items())
-        return f"{name} = {{ {', '.join(pairs)} }}"
-    return f"{name} = {_json(value)}"
-
-
-def _json(value: Any) -> str:
+        given = {json.dumps(str(key), ensure_ascii=False): one for key, one in value.items() if one is not None}
+        return f"{{ {', '.join(f'{key} = {_value(one)}' for key, one in given.items())} }}"
+    if isinstance(value, list):
+        return f"[{', '.join(map(_value, value))}]"
     return json.dumps(value, ensure_ascii=False)

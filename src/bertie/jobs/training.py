@@ -5,7 +5,7 @@ from contextlib import closing, contextmanager, nullcontext
 from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,6 +17,10 @@ from bertie.train.folder.run_folder import MODEL, is_finished
 from bertie.train.folder.tensorboard import TensorBoard
 from bertie.train.run_events import format_figures
 from bertie.train.stopping import Stopped
+
+if TYPE_CHECKING:
+    from bertie.jobs.evaluate import Evaluation
+    from bertie.jobs.predict import Predictions
 
 
 @contextmanager
@@ -35,7 +39,7 @@ def run_stoppable(folder: Path, tensorboard: bool, leads: bool, on_event: OnEven
         with nullcontext() if board is None else closing(board):
             yield report
     except Stopped as stopped:
-        what = f"Stopped after {stopped.step:,} steps; all is saved in {folder}. Run the same command to continue."
+        what = f"Stopped after {stopped.step:,} steps; all is saved in {folder}. The same command, or call, continues."
         raise Interrupted(what if leads else "", stopped.exit_code) from None
     if was_finished:
         report(message(f"{folder} was finished before; nothing was trained"))
@@ -65,11 +69,11 @@ class TrainingRun(Result):
         """The last evaluation on held-out data; empty where there was none."""
         return self.summary.get("evaluation") or {}
 
-    def predict(self, rows: Any, **options: Any) -> Any:
+    def predict(self, rows: Any, **options: Any) -> "Predictions":
         """As `LoadedModel.predict`."""
         return self.model.predict(rows, **options)
 
-    def evaluate(self, rows: Any, **options: Any) -> Any:
+    def evaluate(self, rows: Any, **options: Any) -> "Evaluation":
         """As `LoadedModel.evaluate`."""
         return self.model.evaluate(rows, **options)
 

@@ -31,7 +31,7 @@ Kind = Literal["wordpiece", "byte-bpe", "unigram", "characters", "words"]
 class VocabularyOptions(Group):
     title: ClassVar[str] = "Vocabulary"
     kind: Kind = option("wordpiece", "wordpiece, byte-bpe, unigram, characters or words.", common=True, metavar="KIND")
-    size: int = option(16_000, "Pieces at most, special tokens included.", common=True, ge=1)
+    size: int = option(16_000, "Maximum size of the vocabulary, special tokens included.", common=True, ge=1)
     lowercase: bool | None = option(
         None, "Lower-case all text; default for wordpiece.", common=True, flag="--lowercase/--cased"
     )
@@ -50,7 +50,7 @@ class VocabularyOptions(Group):
 class CountingOptions(Group):
     title: ClassVar[str] = "Running"
     ram: float = option(1.0, "Gigabytes of memory; beyond them the rarest words are left out and counted.", gt=0)
-    held_out: int = option(50, "Keep one document in so many for the report; 0 for none.", ge=0)
+    held_out: int = option(50, "Hold out one document in N for the report; 0 for none.", ge=0)
     workers: int = option(1, "Processes that count words, each with memory of its own.", ge=1)
 
 
@@ -90,7 +90,7 @@ class TrainVocabJob(Job):
         )
         folder, temporary = place_for(self.out, "vocab")
         report = train_vocabulary(
-            to_read(self.sources),
+            to_read(self.sources, self.reading.column),
             folder,
             options,
             documents=self.reading.documents(),
@@ -144,7 +144,7 @@ class TrainedVocab(_TokenizerFolder):
 
 class FindingOptions(Group):
     title: ClassVar[str] = "Words of texts"
-    min_pieces: int = option(3, "Add a word that has at least so many pieces now.", common=True, ge=2)
+    min_pieces: int = option(3, "Add words that are split into at least N pieces now.", common=True, ge=2)
     ram: float = option(1.0, "Gigabytes of memory for counting words.", gt=0)
     column: str | None = option(None, "Column or JSON field of the texts; text by default.", common=True)
 

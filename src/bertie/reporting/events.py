@@ -15,6 +15,15 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Event:
+    """Something that happened in a job.
+
+    >>> rows = [{"text": "a great film", "label": "good"}, {"text": "so dull", "label": "bad"}]
+    >>> seen = []
+    >>> run = bertie.finetune("classify", base="my-model", train=rows, epochs=1, on_event=seen.append)
+    >>> isinstance(seen[0], bertie.Event) and "step" in {event.kind for event in seen}
+    True
+    """
+
     kind: str
     message: str = ""
     data: Mapping[str, Any] = field(default_factory=dict)

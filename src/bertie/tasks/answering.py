@@ -48,6 +48,7 @@ class Answering(Task):
     """There is no answer where the first token scores higher than every span, by more than `no_answer`."""
 
     kind: Literal["answer"] = "answer"
+    about: ClassVar[str] = "Find the answer to a question in a passage."
     Options: ClassVar[type[TaskOptions]] = AnsweringOptions
     max_length: ClassVar[int] = 384  # a passage is longer than a sentence
     roles: ClassVar[Mapping[str, Sequence[str]]] = {

@@ -44,6 +44,7 @@ class Aspects(Labelling):
     """Several columns of labels at once, which share one encoder and one head."""
 
     kind: Literal["aspects"] = "aspects"
+    about: ClassVar[str] = "Predict one label of a text for each of several aspects."
     Options: ClassVar[type[TaskOptions]] = AspectsOptions
     main: ClassVar[str] = "macro_f1"
     roles: ClassVar[Mapping[str, Sequence[str]]] = {"text": TEXT}

@@ -38,6 +38,7 @@ class Choice(Task):
     """All candidates of a row are one sample, one after the other; `candidates` holds their lengths."""
 
     kind: Literal["choice"] = "choice"
+    about: ClassVar[str] = "Choose one of several candidates."
     roles: ClassVar[Mapping[str, Sequence[str]]] = {
         "text": ("text", "context", "ctx", "startphrase", *TEXT),
         "candidates": ("candidates", "choices", "endings", "options", "answers"),
@@ -193,6 +194,7 @@ class Rank(Labelling):
     learned as relevant or not."""
 
     kind: Literal["rank"] = "rank"
+    about: ClassVar[str] = "Rank candidates by how well they fit a query."
     roles: ClassVar[Mapping[str, Sequence[str]]] = {
         "text": ("query", "question", *TEXT),
         "other": ("candidate", "passage", *OTHER),

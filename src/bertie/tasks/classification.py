@@ -127,6 +127,7 @@ class ClassifyOptions(TaskOptions):
 
 class Classify(Labelling):
     kind: Literal["classify"] = "classify"
+    about: ClassVar[str] = "Predict one label of a text, or several with `multi`."
     Options: ClassVar[type[TaskOptions]] = ClassifyOptions
     main: ClassVar[str] = "accuracy"
     labels: tuple[str, ...] = ()
@@ -201,6 +202,7 @@ class Pair(Classify):
     """Predicts one label for two texts: how they relate."""
 
     kind: Literal["pair"] = "pair"  # type: ignore[assignment]
+    about: ClassVar[str] = "Predict one label of two texts: how they relate."
     optional: ClassVar[Sequence[str]] = ()
     pair: bool | None = True
 

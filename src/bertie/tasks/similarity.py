@@ -59,6 +59,7 @@ class Similarity(Labelling):
     """Scores have the scale of the training data: the model learns them mapped to 0 to 1."""
 
     kind: Literal["similarity"] = "similarity"
+    about: ClassVar[str] = "Predict how similar two texts are; with `siamese`, learn vectors to compare."
     Options: ClassVar[type[TaskOptions]] = SimilarityOptions
     roles: ClassVar[Mapping[str, Sequence[str]]] = {"text": TEXT, "other": OTHER, "score": SCORE}
     targets: ClassVar[Sequence[str]] = ("score",)

@@ -36,6 +36,7 @@ class Spacing(Task):
     """Spaces that a text still has are removed, too. The last character is followed by nothing."""
 
     kind: Literal["spaces"] = "spaces"
+    about: ClassVar[str] = "Restore missing spaces."
     roles: ClassVar[Mapping[str, Sequence[str]]] = {"text": ("text", "sentence", "line", "content", "paragraph")}
     targets: ClassVar[Sequence[str]] = ()  # the text has its own spaces
     texts: ClassVar[Sequence[str]] = ("text",)

@@ -77,6 +77,7 @@ class Tagging(Task):
     gets the second segment."""
 
     kind: Literal["tag"] = "tag"
+    about: ClassVar[str] = "Predict a tag of each word: entities, parts of speech, word boundaries."
     Options: ClassVar[type[TaskOptions]] = TaggingOptions
     roles: ClassVar[Mapping[str, Sequence[str]]] = {
         "words": ("words", "tokens", "text", "sentence"),

@@ -65,6 +65,7 @@ class Task(Objective):
     """`roles` are the columns that it reads, with names that people give them; those in `optional` may be missing."""
 
     samples: None = None
+    about: ClassVar[str] = ""  # one sentence for the list of tasks; by default the docstring's first
     roles: ClassVar[Mapping[str, Sequence[str]]]
     targets: ClassVar[Sequence[str]]  # the roles that are predicted: missing where a row only wants an answer
     optional: ClassVar[Sequence[str]] = ()

@@ -23,7 +23,7 @@ def sample_shape(recipe: Recipe, length: int) -> SampleShape:
         raise SpecError("the model has no objective to be trained by", hint="choose a recipe that has one")
     if len(shapes) > 1:
         kinds = ", ".join(objective.name for objective in recipe.objectives)
-        raise SpecError(f"the objectives {kinds} eat {len(shapes)} shapes of sample, one was expected")
+        raise SpecError(f"the objectives {kinds} need {len(shapes)} shapes of sample, one was expected")
     limit = recipe.encoder.embeddings.max_length
     if limit is not None and length > limit:
         raise SpecError(f"rows of {length:,} tokens are longer than the model takes", hint=f"at most {limit:,}")

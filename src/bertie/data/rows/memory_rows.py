@@ -27,6 +27,8 @@ def rows_of(data: Any, name: str) -> Rows:
     if isinstance(data, str | Path) or _is_paths(data):
         return open_rows(data)
     library = type(data).__module__.partition(".")[0]
+    if type(data).__name__ == "Series":  # of pandas or polars
+        return MemoryRows(name, _as_dicts(data.to_list(), name))
     if library == "datasets":
         return _of_dataset(data, name)
     if library == "pandas":
@@ -86,8 +88,6 @@ def _of_dataset(data: Any, name: str) -> Rows:
 
 
 def _of_pandas(data: Any, name: str) -> Rows:
-    if type(data).__name__ == "Series":
-        return MemoryRows(name, _as_dicts(data.tolist(), name))
     if type(data).__name__ != "DataFrame":
         raise _refusal(data, name)
     try:
