@@ -13,9 +13,9 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "src" / "bertie"
 
-# The way of the data. A floor may import itself and the floors before it. "bertie" is the package's own __init__,
+# The data flow. A layer may import itself and the layers before it. "bertie" is the package's own __init__,
 # which may import anything.
-FLOORS = (
+LAYERS = (
     *("errors", "disk", "memory", "spec", "reporting", "batch", "machine"),
     *(
         "text",
@@ -89,7 +89,7 @@ def module_of(path: str) -> tuple[str, ...]:
     return parts[:-1] if parts[-1] == "__init__" else parts
 
 
-def floor_of(module: tuple[str, ...]) -> str:
+def layer_of(module: tuple[str, ...]) -> str:
     return module[1] if len(module) > 1 else "bertie"
 
 
@@ -110,23 +110,23 @@ def imports(path: str, source: str) -> Iterator[tuple[int, tuple[str, ...]]]:
 def imports_down(files: dict[str, str]) -> list[str]:
     complaints = []
     for path, source in files.items():
-        own = floor_of(module_of(path))
-        if own not in FLOORS:
-            complaints.append(f"{path}: no floor of this name is in the plan")
-        if own not in FLOORS or own == "bertie":
+        own = layer_of(module_of(path))
+        if own not in LAYERS:
+            complaints.append(f"{path}: no layer of this name is in the plan")
+        if own not in LAYERS or own == "bertie":
             continue
         for line, target in imports(path, source):
             if target[0] != "bertie":
                 continue
             # `from bertie import load` takes a name out of the package's own __init__.
-            floor = target[1] if len(target) > 1 and target[1] in FLOORS else "bertie"
-            if FLOORS.index(floor) > FLOORS.index(own) or floor in APART.get(own, set()):
-                complaints.append(f"{path}:{line}: {own} imports {floor}")
+            layer = target[1] if len(target) > 1 and target[1] in LAYERS else "bertie"
+            if LAYERS.index(layer) > LAYERS.index(own) or layer in APART.get(own, set()):
+                complaints.append(f"{path}:{line}: {own} imports {layer}")
     return complaints
 
 
-def torch_reached(files: dict[str, str], floor: str = WITHOUT_TORCH) -> list[str]:
-    """Files of a floor that import torch, also through other files of bertie."""
+def torch_reached(files: dict[str, str], layer: str = WITHOUT_TORCH) -> list[str]:
+    """Files of a layer that import torch, also through other files of bertie."""
     modules = {module_of(path): {target for _, target in imports(path, source)} for path, source in files.items()}
     reached = {module for module, targets in modules.items() if any(target[0] == "torch" for target in targets)}
     while True:
@@ -136,7 +136,7 @@ def torch_reached(files: dict[str, str], floor: str = WITHOUT_TORCH) -> list[str
             if module not in reached and any(target in reached or target[:-1] in reached for target in targets)
         }
         if not further:
-            return [".".join(module) for module in sorted(reached) if floor_of(module) == floor]
+            return [".".join(module) for module in sorted(reached) if layer_of(module) == layer]
         reached |= further
 
 
@@ -281,7 +281,7 @@ def test_the_readme_tells_the_tree() -> None:
         ("models/a.py", "from bertie import load", "models imports bertie"),
         ("nn/a.py", "from bertie.text import tokens", "nn imports text"),
         ("nn/a.py", "from bertie import data", "nn imports data"),
-        ("attic/a.py", "", "no floor"),
+        ("attic/a.py", "", "no layer"),
     ],
 )
 def test_an_import_down_is_seen(path: str, source: str, complaint: str) -> None:

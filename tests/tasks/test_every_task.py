@@ -177,7 +177,7 @@ def test_a_summary_is_one_line(known: Learned) -> None:
     assert "\n" not in known.task.summary()
 
 
-def test_log_shares_read_no_target(known: Learned) -> None:
+def test_log_probs_read_no_target(known: Learned) -> None:
     if isinstance(known.task, Similarity | Siamese):
         with pytest.raises(NotImplementedError):
             known.model.log_probs(collate(known.samples))

@@ -164,12 +164,12 @@ def test_every_criterion_learns(criterion: Criterion, given: list[Values]) -> No
 def test_dropout_makes_the_two_vectors_of_one_text_differ() -> None:
     task = Siamese().fitted(TEXTS)
     model = Model.new(TINY.changed({"encoder.embeddings.dropout": 0.1, "objectives": (task,)})).train()
-    vectors = task.compared(model.heads["siamese"], model.encoder, batch_of(task, TEXTS)).ragged("vectors")
+    vectors = task.embed_rows(model.heads["siamese"], model.encoder, batch_of(task, TEXTS)).ragged("vectors")
     assert vectors.sizes == [2, 2, 2]
     for row in vectors.rows():
         assert 0 < float((row[0] - row[1]).detach().norm()) < float(row[0].detach().norm())
     model.eval()
-    for row in task.compared(model.heads["siamese"], model.encoder, batch_of(task, TEXTS)).ragged("vectors").rows():
+    for row in task.embed_rows(model.heads["siamese"], model.encoder, batch_of(task, TEXTS)).ragged("vectors").rows():
         torch.testing.assert_close(row[0], row[1])
 
 
@@ -284,10 +284,10 @@ def test_shorter_vectors_are_learned_too_and_measured() -> None:
     task = Siamese(sizes=(4, 32, 16, 4)).fitted(SCORED).measured_on(SCORED[0])
     assert task.sizes == (32, 16, 4)
     model, batch = new_model(task), batch_of(task, SCORED)
-    compared = task.compared(model.heads["siamese"], model.encoder, batch)
+    compared = task.embed_rows(model.heads["siamese"], model.encoder, batch)
     vectors = compared.ragged("vectors")
     parts = [
-        task.replace(sizes=()).loss_of(
+        task.replace(sizes=()).contrastive_loss(
             model.heads["siamese"], compared.with_fields({"vectors": vectors.with_values(vectors.values[:, :size])})
         )
         for size in (32, 16, 4)

@@ -155,7 +155,7 @@ class DecoderSpec(EncoderSpec):
     tied: bool = True  # its table of tokens is the encoder's own
 
     @model_validator(mode="after")
-    def _looks_at_the_encoder(self) -> "DecoderSpec":
+    def _attends_to_the_encoder(self) -> "DecoderSpec":
         blocks = (
             [self.stack.layer_spec(layer) for layer in range(self.stack.depth)] if self.stack.kind == "stack" else []
         )

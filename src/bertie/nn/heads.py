@@ -1,4 +1,4 @@
-"""Output heads: the states of the positions where something is predicted enter, logits leave."""
+"""Output heads: turn the states of the positions where something is predicted into logits."""
 
 from collections.abc import Callable
 from typing import Literal

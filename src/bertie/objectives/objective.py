@@ -51,8 +51,8 @@ class Objective(Spec):
     """Fields that point at the tokens whose last states it reads, or FIRST; None: all tokens, or no last states."""
     prediction: ClassVar[Prediction | None] = None
     contrastive: ClassVar[bool] = False
-    """Whether its loss compares all rows of a step. Then it has `compared(owned, encoder, batch)`, which gives the
-    `vectors` of rows and what belongs to them, and `loss_of(owned, compared)`."""
+    """Whether its loss compares all rows of a step. Then it has `embed_rows(owned, encoder, batch)`, which gives the
+    `vectors` of rows and what belongs to them, and `contrastive_loss(owned, rows)`."""
 
     @field_validator("name")
     @classmethod

@@ -206,8 +206,8 @@ class _Preparation:
             entries, left_out = found.entries, dict(found.counts)
         searched = collection(entries)
         for what, counts in (("texts", left_out), ("search", searched.left_out)):
-            if told := ", ".join(f"{count:,} {reason}" for reason, count in counts.items() if count):
-                on_event(Event("message", f"left out of {what}: {told}", {"detail": True}))
+            if counted := ", ".join(f"{count:,} {reason}" for reason, count in counts.items() if count):
+                on_event(Event("message", f"left out of {what}: {counted}", {"detail": True}))
         write_rows(place.documents, documents(entries))
         write_rows(place.collection, ({"name": one.name, "text": one.search_text} for one in searched.entries))
         write_entries(place.entries, entries)

@@ -232,7 +232,7 @@ class Siamese(Task):
             return score
         return (score - self.least) / (self.most - self.least)
 
-    def compared(self, owned: Any, encoder: Encoder, batch: Batch) -> Batch:
+    def embed_rows(self, owned: Any, encoder: Encoder, batch: Batch) -> Batch:
         """The vectors that the loss reads. SimCSE encodes each text twice."""
         lengths, digests = batch.ragged("texts"), batch.ragged("digests")
         apart = {name: Ragged(batch.tensor(name), lengths.values) for name in ("tokens", "segments")}
@@ -256,17 +256,17 @@ class Siamese(Task):
         return owned.vectors(TOKEN_POOLING[self.tokens](self.last_states(encoder, texts)))
 
     def loss(self, owned: Any, encoder: Encoder, batch: Batch) -> LossReport:
-        return self.loss_of(owned, self.compared(owned, encoder, batch))
+        return self.contrastive_loss(owned, self.embed_rows(owned, encoder, batch))
 
-    def loss_of(self, owned: Any, compared: Batch) -> LossReport:
+    def contrastive_loss(self, owned: Any, rows: Batch) -> LossReport:
         """Losses of all sizes are added up. Held-out rows that the criterion cannot use are ranked."""
-        whole = compared.ragged("vectors")
+        whole = rows.ragged("vectors")
         widths = [whole.values.shape[-1], *(size for size in self.sizes if size < whole.values.shape[-1])]
-        losses = [self._losses(owned, compared, whole.with_values(whole.values[:, :width])) for width in widths]
+        losses = [self._losses(owned, rows, whole.with_values(whole.values[:, :width])) for width in widths]
         return LossReport({"siamese": Figure.over(torch.stack(losses).sum(0))})
 
-    def _losses(self, owned: Any, compared: Batch, vectors: Ragged) -> Tensor:
-        first, score, label = vectors.starts, compared.tensor("score"), compared.tensor("label")
+    def _losses(self, owned: Any, rows: Batch, vectors: Ragged) -> Tensor:
+        first, score, label = vectors.starts, rows.tensor("score"), rows.tensor("label")
         text, other = vectors.values[first], vectors.values[first + (vectors.lengths > 1)]
         match self.criterion:
             case "cosine" if not score.isnan().any():
@@ -278,7 +278,7 @@ class Siamese(Task):
             case "triplet" if (vectors.lengths == len(TEXTS)).all():
                 return triplet_loss(text, other, vectors.values[first + 2], self.margin)
             case _:
-                return ranking_loss(vectors, compared.ragged("digests"), self.scale)
+                return ranking_loss(vectors, rows.ragged("digests"), self.scale)
 
     def counts(self, batch: Batch) -> Mapping[str, int]:
         return {"siamese": 1 if self.criterion == "cosent" else batch.ragged("texts").num_rows}

@@ -82,7 +82,7 @@ def keep_bands(signed: Sequence[Signed], stays: Sequence[np.ndarray], target: Pa
     begin = 0
     for one, rows in zip(signed, stays, strict=True):
         end = begin + int(rows.sum())
-        # Mapped anew each time: pages that were written count as ours while they are mapped.
+        # Mapped again each time: pages that were written count as ours while they are mapped.
         np.lib.format.open_memmap(target, mode="r+")[:, begin:end] = mapped(one.bands)[:, rows]
         begin = end
     kept.flush()

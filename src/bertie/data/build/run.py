@@ -78,7 +78,7 @@ def build_corpus(
         if not restart and (target / FILE).exists() and not journal.exists():
             hint = "bertie corpus add puts more text into it; `restart` builds it again"
             raise UserError("there is a finished corpus here already", where=str(target), hint=hint)
-        return run.go(journal, None, restart)
+        return run.run(journal, None, restart)
 
 
 def add_to_corpus(
@@ -101,7 +101,7 @@ def add_to_corpus(
         options = with_copy(BuildOptions.parse(before.layers[0].options if before.layers else {}), target)
         run = _Run(target, source, tokenizer, options, num_workers, on_event)
         check_tools(before, run.tools, target)
-        return run.go(journal, before, restart)
+        return run.run(journal, before, restart)
 
 
 class _Run:
@@ -120,7 +120,7 @@ class _Run:
         self.begun, self.num_bytes = time.monotonic(), 0
         self.slices: list[Slice] = []
 
-    def go(self, journal: Journal, before: Manifest | None, restart: bool) -> BuildReport:
+    def run(self, journal: Journal, before: Manifest | None, restart: bool) -> BuildReport:
         """`before` is the corpus to add to."""
         if restart:
             journal.clear()
@@ -245,7 +245,7 @@ class _Run:
             if facts["shard"]:
                 shards.append(ShardEntry(**facts["shard"]))
         if not counts.get("documents read") or not (shards or before):
-            journal.clear()  # there is nothing to go on with
+            journal.clear()  # there is nothing to continue
             self._refuse_empty(counts.get("documents read", 0), dropped)
         room = max(SMALL, round(DISK_SHARE * counts["bytes read"]) - sum(shard.num_bytes for shard in shards))
         kept, left_out = move_kept(setup, journal, room)

@@ -38,7 +38,7 @@ class Frame:
     def wrap(self, stretch: Stretch) -> Arrays:
         return self._join([stretch], [1])[0]
 
-    def put_around_two(self, one: Stretch, two: Stretch) -> Arrays:
+    def wrap_two(self, one: Stretch, two: Stretch) -> Arrays:
         fields, sides = self._join([one, two], [self.num_between, 1])
         return {**fields, "segments": np.where(sides == 1, self.second_segment, 0)}
 

@@ -60,7 +60,7 @@ class PairSamples:
             one, two = two, one
         elif false:
             two = self._other(number, target - (middle - start), rng)
-        return {**self.frame.put_around_two(one, two), "partner": np.asarray(int(false))}
+        return {**self.frame.wrap_two(one, two), "partner": np.asarray(int(false))}
 
     def _start(self, document: StoredDocument, part: int, parts: int) -> int:
         """The sentence that the part begins in; but never before the part ahead of it."""

@@ -56,7 +56,7 @@ class ParallelSamples:
         half = self.room // 2
         first = min(len(one.ids), max(self.room - len(two.ids), half))
         second = min(len(two.ids), self.room - first)
-        fields = self.frame.put_around_two(Stretch.of(one, 0, first), Stretch.of(two, 0, second))
+        fields = self.frame.wrap_two(Stretch.of(one, 0, first), Stretch.of(two, 0, second))
         del fields["segments"]
         languages = np.zeros(len(fields["tokens"]), np.int64)
         begin = len(languages) - second - int(self.frame.separator is not None)

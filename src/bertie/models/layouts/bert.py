@@ -41,7 +41,7 @@ TASKS = TaskHeads(
 
 
 def recipe_of(config: Config, names: frozenset[str]) -> Recipe:
-    """Which heads there are is told by the tensors, not by the config: folders disagree with their own."""
+    """The tensors decide which heads there are, not the config: the two often disagree."""
     refuse_unknown(config)
     task = TASKS.read(config, names)
     encoder = encoder_of(config, pooler=has(names, "bert.pooler.") and TASKS.keeps_pooler(task, "bert.pooler"))

@@ -39,27 +39,27 @@ def cached_contrastive_step(
     """Adds the gradients of this rank's rows. The report is of the rows of all ranks."""
     owned = model.heads[objective.name]
 
-    def compared(micro: Batch) -> Batch:
+    def embedded(micro: Batch) -> Batch:
         with precision():
-            found: Batch = objective.compared(owned, model.encoder, micro)
+            found: Batch = objective.embed_rows(owned, model.encoder, micro)
             return found
 
     begun, ahead = [], []
     with torch.no_grad():
         for micro in micros:
             begun.append(torch.get_rng_state())
-            ahead.append(compared(micro))
+            ahead.append(embedded(micro))
     whole, place = gathered(joined(ahead), ranks)
     vectors = whole.ragged(VECTORS)
     leaves = vectors.values.detach().requires_grad_()
-    report: LossReport = objective.loss_of(owned, whole.with_fields({VECTORS: vectors.with_values(leaves)}))
+    report: LossReport = objective.contrastive_loss(owned, whole.with_fields({VECTORS: vectors.with_values(leaves)}))
     report = report.prefixed(objective.prefix)
     report.loss().backward()
     assert leaves.grad is not None
     for number, (micro, state) in enumerate(zip(micros, begun, strict=True)):
         with torch.random.fork_rng(devices=()):
             torch.set_rng_state(state)
-            again = compared(micro).tensor(VECTORS)
+            again = embedded(micro).tensor(VECTORS)
         loss = (again * leaves.grad[place : place + len(again)]).sum()
         place += len(again)
         auxiliary = model.auxiliary_loss() if number == len(micros) - 1 else None  # once a step
