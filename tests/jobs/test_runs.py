@@ -2,7 +2,7 @@
 
 import json
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
@@ -24,7 +24,7 @@ def test_runs_are_listed(run_bertie: Run, fake_run: Make) -> None:
     assert (empty.returncode, "no such folder" in empty.stderr) == (2, True)
 
 
-def finetuned(folder: Path, *objectives: dict[str, object], evaluations: list[dict[str, object]]) -> None:
+def finetuned(folder: Path, *objectives: Mapping[str, object], evaluations: list[dict[str, object]]) -> None:
     options = json.loads((folder / "options.json").read_text())
     options["recipe"]["objectives"] = list(objectives)
     (folder / "options.json").write_text(json.dumps(options))

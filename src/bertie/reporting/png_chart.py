@@ -10,7 +10,7 @@ COLUMNS = 2
 WIDTH, HEIGHT = 6.4, 3.4  # of one chart, in inches
 COLOURS = ("#3b6fb6", "#d1662b", "#3a8f5c", "#9a57b3", "#b08a1e", "#5b6770")  # as in page.html
 DRAWN = 800  # points of a line
-MOST_INSIDE, NAME_HEIGHT = 3, 0.22  # names that find room beside the lines; more stand below, so many inches each
+MOST_INSIDE, NAME_HEIGHT = 3, 0.22  # names that fit beside the lines; more are below, each so many inches high
 
 
 def write_png(charts: Sequence[Chart], file: Path, title: str = "") -> None:

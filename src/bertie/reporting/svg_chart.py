@@ -6,7 +6,7 @@ from bertie.reporting.chart import Chart, Points, smoothed, thinned, ticks
 from bertie.reporting.page import fragment, note
 
 WIDTH, HEIGHT = 640, 260  # in the drawing's own units
-LEFT, RIGHT, TOP, BOTTOM = 56, WIDTH - 12, 10, HEIGHT - 36  # of the lines: numbers are around them
+LEFT, RIGHT, TOP, BOTTOM = 56, WIDTH - 12, 10, HEIGHT - 40  # of the lines: numbers are around them
 FRAME = {"width": WIDTH, "height": HEIGHT, "left": LEFT, "right": RIGHT, "bottom": BOTTOM}
 DRAWN = 400  # points of a line: more are not seen
 
