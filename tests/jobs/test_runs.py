@@ -38,6 +38,7 @@ def test_the_list_shows_what_decides(run_bertie: Run, fake_run: Make) -> None:
     """The metric of a task, of the model that was kept, and the loss that pre-training reduces."""
     folder = fake_run("a-pretraining").parent
     evaluations: list[dict[str, object]] = [{"loss": 0.6, "f1": 0.75, "accuracy": 0.9}, {"loss": 0.5, "f1": 0.5}]
+    evaluations = [{"loss": 0.7, "f1": float("nan")}, *evaluations]
     tag, classify = {"kind": "tag", "tags": ["O", "B-X"]}, {"kind": "classify", "labels": ["a", "b"]}
     finetuned(fake_run("b-tagging"), tag, evaluations=evaluations)
     both: dict[str, object] = {"loss": 0.6, "classify.accuracy": 0.5, "tag.f1": 0.25}

@@ -75,7 +75,7 @@ def test_all_methods_are_counted_side_by_side(made: Make) -> None:
     results = a_result(made)
     assert [results.num_found(name) for name in METHODS] == [1, 3, 1, 2]
     assert [results.num_found_alone(TRAINED, other) for other in (WORDS, WHOLE)] == [1, 0]
-    assert "answers 1 questions that BM25 misses in the same texts, 0 that" in note_on_questions(results)
+    assert "answers 1 question that BM25 misses in the same texts, 0 that" in note_on_questions(results)
     scores = printed(score_table(results)).splitlines()
     assert cells(scores[4]) == ["questions answered, of 3", "1", "3", "1", "2"]
     assert cells(scores[5]) == ["texts found by their summary", "50.0%", "75.0%", "25.0%", ""]

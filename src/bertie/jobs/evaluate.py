@@ -120,7 +120,9 @@ class EvaluateJob(Job):
                 on_event(message(f"the picture is {noise.png}"))
         answers = TaskEvaluation(task, read).answers(model.model)
         metrics = task.score(answers, [example.gold for example in read])
-        origin = origin_of(model.source or "", model.card, labelled, model.recipe.model_dump(mode="json"))
+        origin = origin_of(
+            model.source or "a model in memory", model.card, labelled, model.recipe.model_dump(mode="json")
+        )
         found = Evaluation(
             metrics, lambda: report_task(task, read, answers, name=labelled.rows.name, origin=origin), curve
         )

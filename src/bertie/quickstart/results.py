@@ -179,7 +179,8 @@ def note_on_questions(results: Results) -> str:
     return (
         f"A number is the rank of the first accepted module among {TOP}; {NOT_FOUND} is none of them. BM25 searches by "
         "words, in the same texts (names and summaries) and in the whole texts. The model trained here answers "
-        f"{same} questions that BM25 misses in the same texts, {whole} that it misses in the whole texts. "
+        f"{same} {'question' if same == 1 else 'questions'} that BM25 misses in the same texts, {whole} that it misses "
+        "in the whole texts. "
         "Scores are in brackets: cosines of vectors, or BM25's sums over words, which cannot be compared. A method is "
         "unsure where its best score is no higher than half of all questions of random words reach."
     )

@@ -82,7 +82,12 @@ class RunHistory:
         """That of the finished model: of a task, the best one, and the first of equals; else the last one."""
         if not self.evaluations or not self.task_metrics:
             return self.evaluations[-1] if self.evaluations else None
-        return max(self.evaluations, key=lambda one: sum(one.get(name, -math.inf) for name in self.task_metrics))
+
+        def goodness(figures: Record) -> float:
+            total = sum(figures.get(name, -math.inf) for name in self.task_metrics)
+            return -math.inf if math.isnan(total) else total
+
+        return max(self.evaluations, key=goodness)
 
     @property
     def held_out_figures(self) -> dict[str, float]:
