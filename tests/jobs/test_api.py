@@ -131,6 +131,14 @@ def test_a_run_has_a_readable_data_card_and_a_report(tmp_path: Path, start: dict
     assert "标签 cat" in written and json.loads(written)["dev"]["also_in_train"] == len(ROWS)
     page = (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
     assert "Confusion: label" in page and "Worst mistakes" in page and page.count("<svg") == 3
+    text = page.replace("<wbr>", "")
+    assert f"<dt>model</dt><dd>{tmp_path}/run/model</dd>" in text
+    assert "<dt>base</dt>" in page and "<dt>trained on</dt>" in page and "<dt>date</dt>" in page
+    assert "<td>epochs</td>" in page and "<td>optimizer.rate</td>" in text and "<td>rows read</td>" in page
+    bertie.evaluate(str(tmp_path / "run"), rows[:2], report=tmp_path / "evaluated.html")
+    evaluated = (tmp_path / "evaluated.html").read_text(encoding="utf-8").replace("<wbr>", "")
+    assert f"<dt>model</dt><dd>{tmp_path}/run</dd>" in evaluated and "<td>epochs</td>" in evaluated
+    assert ", 2 rows</dd>" in evaluated and "Learning curve" not in evaluated, "curves are of other rows"
     printed = "\n".join(messages)
     assert "rows measured" in printed and "report.html" in printed
     assert "gold in rows" not in printed and "    predicted:" not in printed, "these are on the page"

@@ -2,7 +2,7 @@
 
 import json
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
@@ -22,6 +22,43 @@ def test_runs_are_listed(run_bertie: Run, fake_run: Make) -> None:
     assert run_bertie("runs", "list", folder).stdout == run_bertie("runs", folder).stdout
     empty = run_bertie("runs", folder / "a" / "nothing")
     assert (empty.returncode, "no such folder" in empty.stderr) == (2, True)
+
+
+def finetuned(folder: Path, *objectives: Mapping[str, object], evaluations: list[dict[str, object]]) -> None:
+    options = json.loads((folder / "options.json").read_text())
+    options["recipe"]["objectives"] = list(objectives)
+    (folder / "options.json").write_text(json.dumps(options))
+    place = {"tokens": 9, "seconds": 1.0, "tokens_per_second": 9.0}
+    records = [{"event": "step", "step": 1, "loss": 0.5, **place}]
+    records += [{"event": "evaluation", "step": 1, **one} for one in evaluations]
+    (folder / "log.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
+
+
+def test_the_list_shows_what_decides(run_bertie: Run, fake_run: Make) -> None:
+    """The metric of a task, of the model that was kept, and the loss that pre-training reduces."""
+    folder = fake_run("a-pretraining").parent
+    evaluations: list[dict[str, object]] = [{"loss": 0.6, "f1": 0.75, "accuracy": 0.9}, {"loss": 0.5, "f1": 0.5}]
+    evaluations = [{"loss": 0.7, "f1": float("nan")}, *evaluations]
+    tag, classify = {"kind": "tag", "tags": ["O", "B-X"]}, {"kind": "classify", "labels": ["a", "b"]}
+    finetuned(fake_run("b-tagging"), tag, evaluations=evaluations)
+    both: dict[str, object] = {"loss": 0.6, "classify.accuracy": 0.5, "tag.f1": 0.25}
+    finetuned(fake_run("c-both"), classify, tag, evaluations=[both])
+    finetuned(fake_run("d-plugin"), {"kind": "stars"}, evaluations=[{"loss": 0.625, "far_off": 1.0}])
+    finetuned(fake_run("e-nothing"), classify, evaluations=[])
+    listed = json.loads(run_bertie("runs", folder, "--json").stdout)
+    assert [one["held_out"] for one in listed] == [
+        {"masked_lm": 4.0},
+        {"f1": 0.75},
+        {"classify.accuracy": 0.5, "tag.f1": 0.25},
+        {"loss": 0.625},
+        {},
+    ]
+    lines = [line.rstrip() for line in run_bertie("runs", folder).stdout.splitlines()]
+    assert any(line.endswith("  masked lm loss 4.0000") for line in lines)
+    assert any("b-tagging" in line and line.endswith("  f1 0.7500") for line in lines)
+    assert any(line.endswith(" classify.accuracy 50.0%") for line in lines) and max(map(len, lines)) <= 80
+    shown = run_bertie("runs", "show", folder / "b-tagging").stdout
+    assert "f1   o held out" in shown and "f1 loss" not in shown
 
 
 def test_a_run_is_drawn_and_written(run_bertie: Run, fake_run: Make, tmp_path: Path) -> None:

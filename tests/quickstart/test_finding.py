@@ -9,6 +9,7 @@ from bertie.models.pretrained import Pretrained
 from bertie.quickstart.entries import Entry
 from bertie.quickstart.finding import TRAINED, WHOLE, WORDS, Finder, Found, Question, questions, recall
 
+NOWHERE = (0.5, -1.0)
 DIRECTIONS = {"east": (1.0, 0.0), "north": (0.0, 1.0), "north east": (1.0, 1.0)}
 
 # The questions were written before any model was asked. They are here once more, so that nobody changes them to suit.
@@ -48,7 +49,8 @@ class Compass:
         self.turn = turn
 
     def encode_report(self, texts: list[str], **options: Any) -> SimpleNamespace:
-        return SimpleNamespace(vectors=self.turn * np.array([DIRECTIONS[text] for text in texts], np.float32))
+        places = [DIRECTIONS.get(text, NOWHERE) for text in texts]
+        return SimpleNamespace(vectors=self.turn * np.array(places, np.float32))
 
 
 def model(turn: float = 1.0) -> Pretrained:
@@ -104,6 +106,21 @@ def test_the_rank_is_that_of_the_first_accepted_group(finder: Finder) -> None:
     assert (outcome.rank(TRAINED), outcome.rank(WORDS)) == (1, 1)
     outcome = finder.outcome(Question("east", ("b",)))
     assert (outcome.rank(TRAINED), outcome.rank(WORDS)) == (2, None)
+
+
+def test_a_method_is_unsure_where_random_words_score_as_well(finder: Finder) -> None:
+    east, away = finder.outcome(Question("east", ())), finder.outcome(Question("nowhere", ()))
+    assert east.usual[TRAINED] == pytest.approx(0.447, abs=1e-3), "of a question that points nowhere"
+    assert not east.is_unsure(TRAINED)
+    assert away.is_unsure(TRAINED) and away.is_unsure(WORDS), "no better, and no word in common"
+    # By words: of one random word the best score is usually that of a word that all texts have.
+    assert east.usual[WORDS] > 0 and not finder.outcome(Question("west", ())).is_unsure(WORDS)
+    assert finder.outcome(Question("points", ())).is_unsure(WORDS)
+    assert finder.usual_score(TRAINED, 3) == finder.usual_score(TRAINED, 3)
+
+
+def test_a_question_without_words_is_answered(finder: Finder) -> None:
+    assert finder.outcome(Question("?!", ())).is_unsure(WORDS)
 
 
 def test_recall_counts_own_answers_among_the_first() -> None:

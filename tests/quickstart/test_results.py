@@ -1,9 +1,11 @@
+import re
 import shlex
 from collections.abc import Callable
 from dataclasses import replace
 from io import StringIO
 from pathlib import Path
 from shlex import quote
+from typing import cast
 
 import pytest
 from markupsafe import escape
@@ -11,10 +13,11 @@ from rich.console import Console
 
 from bertie.quickstart import results as results_file
 from bertie.quickstart.entries import Entry
-from bertie.quickstart.finding import REAL, TRAINED, WHOLE, WORDS, Found, Outcome, Question
+from bertie.quickstart.finding import REAL, TRAINED, WHOLE, WORDS, Finder, Found, Outcome, Question
 from bertie.quickstart.plan import Plan, QuickstartFolder
 from bertie.quickstart.results import (
     Results,
+    answer_parts,
     answer_table,
     example_of,
     next_commands,
@@ -27,6 +30,7 @@ from bertie.quickstart.results import (
     results_parts,
     score_table,
     short_name,
+    unsure_lines,
 )
 
 Make = Callable[..., Entry]
@@ -71,7 +75,7 @@ def test_all_methods_are_counted_side_by_side(made: Make) -> None:
     results = a_result(made)
     assert [results.num_found(name) for name in METHODS] == [1, 3, 1, 2]
     assert [results.num_found_alone(TRAINED, other) for other in (WORDS, WHOLE)] == [1, 0]
-    assert "answers 1 questions that BM25 misses in the same texts, 0 that" in note_on_questions(results)
+    assert "answers 1 question that BM25 misses in the same texts, 0 that" in note_on_questions(results)
     scores = printed(score_table(results)).splitlines()
     assert cells(scores[4]) == ["questions answered, of 3", "1", "3", "1", "2"]
     assert cells(scores[5]) == ["texts found by their summary", "50.0%", "75.0%", "25.0%", ""]
@@ -105,10 +109,13 @@ def test_a_terminal_gets_tables_and_names_of_the_page_and_the_log(made: Make, tm
 def test_the_page_has_all_of_it(made: Make, tmp_path: Path) -> None:
     place = QuickstartFolder(tmp_path)
     results = a_result(made)
-    text = results_page(results, place, Plan())
+    text = results_page(results, place, Plan()).replace("<wbr>", "")
     left = '<td class="words">'
     ranks = "<td>2</td><td>1</td><td>–</td><td>1</td>"
-    assert f"<td>copy a folder</td>{ranks}{left}shutil</td>{left}os.walk (0.50), shutil.copytree (0.50)</td>" in text
+    assert (
+        f"<td>copy a folder</td>{ranks}{left}shutil</td>{left}os.walk (0.50), shutil.copytree (0.50)</td>"
+        in text.replace("<wbr>", "")
+    )
     assert "4.0" in text
     assert note_on_scores(results) in text
     for command in next_commands(results, place, Plan()):
@@ -152,6 +159,40 @@ def test_answers_are_side_by_side_with_their_scores(made: Make) -> None:
     first = next(line for line in text.splitlines() if "a.b" in line)
     assert cells(first) == ["1", "a.b 0.50", "g.h 0.50", "e.f 0.50"]
     assert "What c.d does <b>" in text
+
+
+def test_names_are_not_broken_in_the_middle_of_a_word(made: Make, tmp_path: Path) -> None:
+    text = results_page(a_result(made), QuickstartFolder(tmp_path), Plan())
+    assert "shutil.<wbr>copytree (0.50)" in text and "break-all" not in text
+    assert not re.search(r"\bt[dh][.:\w, -]* \{[^}]*anywhere", text)
+
+
+def test_a_method_says_where_it_is_unsure(made: Make, tmp_path: Path) -> None:
+    results = a_result(made)
+    outcome = replace(results.outcomes[2], usual={TRAINED: 0.75, REAL: 0.25})
+    assert list(unsure_lines(outcome, METHODS)) == [
+        "trained here is unsure: its best score is 0.50, and as many random words usually reach 0.75.",
+        "BM25: no text has a word of the question.",
+    ]
+    page = results_page(replace(results, outcomes=[outcome]), QuickstartFolder(tmp_path), Plan())
+    assert ">unsure: csv.<wbr>writer (0.50)</td>" in page and ">logging.<wbr>log (0.50)</td>" in page
+    assert "A method is unsure where its best score is no higher than half of all" in note_on_questions(results)
+
+
+def test_an_answer_in_a_terminal_says_who_is_unsure(made: Make) -> None:
+    class Fake:
+        methods = METHODS
+
+        def num_cut(self, question: str) -> int:
+            return 3
+
+        def outcome(self, question: Question, top: int) -> Outcome:
+            return Outcome(question, {name: found_by(made, "a.b") for name in METHODS}, {WORDS: 0.5, WHOLE: 9.0})
+
+    note, table = answer_parts("how?", cast(Finder, Fake()), 200)
+    assert "do not read its last 3 tokens" in str(note)
+    text = printed(table)
+    assert "BM25 is unsure: its best score is 0.50" in text and text.count("unsure") == 1
 
 
 @pytest.mark.parametrize(

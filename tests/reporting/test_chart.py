@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 import pytest
 
 from bertie.errors import CapabilityError
-from bertie.reporting.chart import Chart, Line, thinned, ticks
+from bertie.reporting.chart import Chart, Line, smoothed, thinned, ticks
 from bertie.reporting.png_chart import write_png
 from bertie.reporting.svg_chart import draw_svg
 from bertie.reporting.text_chart import draw_text
@@ -56,8 +56,10 @@ def test_a_dense_line_is_thinned_and_has_no_marks() -> None:
     many = Line("many", [(step, float(step % 2)) for step in range(10_000)], "m", dense=True)
     drawn = draw_svg(Chart("loss", "steps", [many]))
     assert "<circle" not in drawn
-    path = re.search(r'class="line c0 dense" d="([^"]+)"', drawn)
-    assert path is not None and path[1].count("L") < 500
+    raw, course = re.search(r'class="line raw c0" d="([^"]+)"', drawn), re.search(r'class="line c0" d="([^"]+)"', drawn)
+    assert raw is not None and course is not None
+    assert raw[1].count("L") < 500 and course[1].count("L") < 500
+    assert drawn.count(">many</li>") == 1 and ">faint: before smoothing</li>" in drawn
     means = thinned(many.points, 100)
     assert len(means) == 100 and all(y == pytest.approx(0.5, abs=0.02) for _, y in means)
 
@@ -92,3 +94,22 @@ def test_without_matplotlib_it_says_what_to_install(tmp_path: Path, monkeypatch:
     with pytest.raises(CapabilityError, match=r"pip install 'bertie\[plots\]'"):
         write_png([Chart("loss", "steps", [FALLING])], tmp_path / "a.png")
     assert not (tmp_path / "a.png").exists()
+
+
+def test_a_smoothed_line_is_the_mean_of_neighbours() -> None:
+    noisy = [(step, float(step % 2)) for step in range(150)]
+    course = smoothed(noisy)
+    assert [x for x, _ in course] == [x for x, _ in noisy]
+    # Five on each side; fewer at the ends, where there are no more.
+    assert course[75][1] == pytest.approx(sum(y for _, y in noisy[70:81]) / 11)
+    assert course[0][1] == pytest.approx(3 / 6) and course[-1][1] == pytest.approx(3 / 6)
+    assert max(y for _, y in course) - min(y for _, y in course) < 0.2
+    constant = [(step, 4.0) for step in range(100)]
+    assert smoothed(constant) == constant
+
+
+def test_a_short_line_is_drawn_as_it_is() -> None:
+    few = [(step, float(step)) for step in range(12)]
+    assert smoothed(few) is few
+    drawn = draw_svg(Chart("loss", "steps", [Line("few", few, "f", dense=True)]))
+    assert "raw" not in drawn and drawn.count('class="line c0"') == 1 and "<circle" not in drawn

@@ -1,10 +1,13 @@
 """HTML pages: texts are escaped, parts are not escaped twice, columns of words are at the left."""
 
+import re
+
 from markupsafe import Markup
 
 from bertie.reporting.chart import Chart, Line
 from bertie.reporting.page import (
     bars,
+    breakable,
     confusion,
     fact_cards,
     mistake,
@@ -45,6 +48,24 @@ def test_columns_of_words_are_at_the_left() -> None:
     )
 
 
+def test_long_names_may_break_at_their_joints_only() -> None:
+    assert breakable("os.path.expand_user") == "os.<wbr>path.<wbr>expand_<wbr>user"
+    assert breakable("runs/my-run/model") == "runs/<wbr>my-run/<wbr>model"
+    for whole in ("0.7067", "1,234.5", "0.67 to 0.74", "done.", "_private", "x_", "好评。"):
+        assert breakable(whole) == whole
+    assert breakable("<b>.x_y") == "&lt;b&gt;.x_<wbr>y"
+    assert breakable(Markup("<i>a.b</i>")) == "<i>a.b</i>", "HTML stays as it is"
+    assert "a_<wbr>b" in table(["n"], [["a_b"]]) and "a_<wbr>b" in fact_cards({"n": "a_b"})
+    assert "anywhere" not in re.sub(r"(blockquote|h1|pre|\.details dd) \{[^}]*\}", "", page("x", []))
+
+
+def test_a_wide_confusion_scrolls_in_its_box_beside_its_gold_labels() -> None:
+    wide = confusion(["card_arrival", "pin"], [[1, 0], [0, 1]])
+    assert wide.startswith('<div class="scroll"><table class="confusion">')
+    assert '<th class="turned"><span>card_<wbr>arrival</span></th>' in wide and "turned" not in confusion(["a"], [[1]])
+    assert re.search(r"\.confusion th:first-child \{ position: sticky; left: 0;", page("x", []))
+
+
 def test_nothing_to_show() -> None:
     assert note("") == "" and "nothing to show" in bars([])
     assert "<cite>" not in quote("text")
@@ -58,9 +79,9 @@ def test_bars_are_drawn_against_the_longest() -> None:
 
 def test_a_confusion_is_coloured_by_share_and_rightness() -> None:
     drawn = confusion(["a", "b"], [[3, 1], [0, 1000]])
-    assert "gold \\ predicted" in drawn
-    assert 'var(--c2) 47%, transparent)" title="75.0% of the row">3</td>' in drawn
-    assert 'var(--c1) 21%, transparent)" title="25.0% of the row">1</td>' in drawn
+    assert "<th>gold / predicted</th>" in drawn
+    assert 'var(--c2) 47%, transparent)" title="gold a, predicted a: 75.0% of the row">3</td>' in drawn
+    assert 'var(--c1) 21%, transparent)" title="gold a, predicted b: 25.0% of the row">1</td>' in drawn
     assert ">·</td>" in drawn and ">1,000</td>" in drawn
 
 

@@ -96,7 +96,7 @@ def test_a_small_task_is_trained_measured_reported_and_asked(rows: Labelled, tmp
     evaluation = found.evaluations["stars"]
     answers = TaskEvaluation(trained.task(), evaluation.examples).answers(trained.model)
     assert answers == evaluation.last_answers, "the finished model need not answer again"
-    report = report_task(task, evaluation.examples, answers, name="rows", data=prepared.card.lines())
+    report = report_task(task, evaluation.examples, answers, name="rows", card=prepared.card.as_dict())
     assert "closeness" in "\n".join(terminal_lines(report)) and "closeness" in task_page(report)
     assert report.metrics.intervals["closeness"].contains(report.metrics.values["closeness"])
 

@@ -2,7 +2,7 @@
 
 import sys
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import redirect_stdout
 from pathlib import Path
 from typing import TextIO
@@ -10,18 +10,16 @@ from typing import TextIO
 import click
 from rich.console import Console, ConsoleRenderable, RenderHook
 from rich.control import Control
+from rich.table import Table
 
 from bertie.cli.display import console
 from bertie.errors import SpecError
 from bertie.jobs.job import check_name
-from bertie.quickstart.finding import WHOLE, Finder
 from bertie.quickstart.plan import MINUTES, QuickstartFolder, asked_options
-from bertie.quickstart.results import answer_table, measure, open_finder, results_parts, write_page
+from bertie.quickstart.results import answer_parts, measure, open_finder, results_parts, write_page
 from bertie.quickstart.stages import STAGES, run_stages
 from bertie.reporting.events import Event
 from bertie.reporting.progress import ProgressDisplay
-
-NUM_ANSWERS = 5
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]}, epilog="\b\nExample:\n  bertie quickstart")
@@ -76,10 +74,9 @@ def quickstart(
     if not ask or not finished:
         results = measure(place, plan, finder)
         write_page(results, place, plan)
-        for part in results_parts(results, place, plan):
-            print_line(part) if isinstance(part, str) else terminal.print(part)
+        show(results_parts(results, place, plan), terminal)
     for question in ask or typed_questions():
-        answer(question, finder, terminal)
+        show(answer_parts(question, finder, terminal.width), terminal)
 
 
 class Screen(RenderHook):
@@ -125,13 +122,6 @@ class Screen(RenderHook):
         return moves
 
 
-def answer(question: str, finder: Finder, terminal: Console) -> None:
-    if num_cut := finder.num_cut(question):
-        print_line(f"The question is longer than the texts: the models do not read its last {num_cut:,} tokens.")
-    found = {name: finder.find(name, question, NUM_ANSWERS) for name in finder.methods if name != WHOLE}
-    terminal.print(answer_table(question, found, terminal.width))
-
-
 def typed_questions() -> Iterator[str]:
     """Questions that somebody types, up to an empty one; none without a terminal."""
     while sys.stdin.isatty() and sys.stdout.isatty():
@@ -142,6 +132,11 @@ def typed_questions() -> Iterator[str]:
         if not question:
             return
         yield question
+
+
+def show(parts: Iterable[str | Table], terminal: Console) -> None:
+    for part in parts:
+        print_line(part) if isinstance(part, str) else terminal.print(part)
 
 
 def print_line(text: str) -> None:

@@ -22,6 +22,7 @@ from bertie.tasks.labelled import Labelled, open_labelled, report_unmeasured
 from bertie.tasks.task import Task
 from bertie.train.finetuning.task_evaluation import TaskEvaluation
 from bertie.train.reports.noise_curve import NoiseCurve, measure_noise
+from bertie.train.reports.origin import origin_of
 from bertie.train.reports.task_page import task_page
 from bertie.train.reports.task_report import TaskReport, report_task, terminal_lines
 
@@ -119,7 +120,12 @@ class EvaluateJob(Job):
                 on_event(message(f"the picture is {noise.png}"))
         answers = TaskEvaluation(task, read).answers(model.model)
         metrics = task.score(answers, [example.gold for example in read])
-        found = Evaluation(metrics, lambda: report_task(task, read, answers, name=labelled.rows.name), curve)
+        origin = origin_of(
+            model.source or "a model in memory", model.card, labelled, model.recipe.model_dump(mode="json")
+        )
+        found = Evaluation(
+            metrics, lambda: report_task(task, read, answers, name=labelled.rows.name, origin=origin), curve
+        )
         if self.report is not None:
             sections = [] if curve is None else [curve.section()]
             write_file(self.report, task_page(found.report, sections).encode())

@@ -5,12 +5,15 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from bertie.disk import write_file
+from bertie.models.folder import read_card
 from bertie.models.pretrained import load
 from bertie.reporting.events import OnEvent, message
 from bertie.train.finetuning.data_card import DATA_CARD
 from bertie.train.finetuning.finetuning import Finetuned, PreparedTask
 from bertie.train.finetuning.task_evaluation import TaskEvaluation
 from bertie.train.folder.history import read_history
+from bertie.train.folder.run_folder import MODEL
+from bertie.train.reports.origin import origin_of
 from bertie.train.reports.task_page import task_page
 from bertie.train.reports.task_report import metric_lines, report_task
 
@@ -43,9 +46,15 @@ def write_reports(
             trained = load(str(folder))
             measured = TaskEvaluation(trained.task(one.task.name), one.dev.all())
             answers = measured.answers(trained.model)
-        history, name = read_history(folder), one.dev.data.rows.name
+        history, rows = read_history(folder), one.dev.data
         report = report_task(
-            measured.task, measured.examples, answers, name=name, history=history, data=one.card.lines()
+            measured.task,
+            measured.examples,
+            answers,
+            name=rows.rows.name,
+            history=history,
+            card=one.card.as_dict(),
+            origin=origin_of(str(folder / MODEL), read_card(folder / MODEL), rows, history.resolved["recipe"]),
         )
         write_file(own / REPORT, task_page(report).encode())
         if shown:

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from rich.box import SIMPLE_HEAD
 from rich.console import RenderableType
 from rich.markup import escape
-from rich.table import Table
+from rich.table import Column, Table
 
 from bertie.errors import FolderError, SpecError
 from bertie.jobs.job import Group, Job, option
@@ -22,7 +22,7 @@ from bertie.train.folder.overview import RunOverview, find_runs, overview
 from bertie.train.reports.run_charts import all_figures, main_figures, run_charts
 from bertie.train.reports.run_comparison import compare_runs
 from bertie.train.reports.run_page import comparison_page, run_page
-from bertie.train.run_events import format_figures
+from bertie.train.run_events import format_figure, format_figures
 
 
 class ListRunsJob(Job):
@@ -47,15 +47,17 @@ class RunList(Result):
         if not self.runs:
             yield f"{self.folder}: there is no run here"
             return
-        headings = ("run", "recipe", "size", "steps", "done", "time", "loss", "held out", "tokens/s")
-        table = Table(*headings, box=SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
+        headings = ("run", "model", "steps", "done", "time", "loss", "held out")
+        # Only a name may be wrapped.
+        columns = [Column(name, overflow="fold", no_wrap=name != "run") for name in headings]
+        table = Table(*columns, box=SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
         for run in self.runs:
-            held = f"{run.evaluation['loss']:.4f}" if run.evaluation else ""
+            held = "\n".join(format_figure(name, value) for name, value in run.held_out.items())
             loss = "" if run.loss is None else f"{run.loss:.4f}"
-            speed = "" if run.tokens_per_second is None else f"{run.tokens_per_second:,.0f}"
             state = "finished" if run.finished else f"{run.progress:.0%}"
             time = format_duration(run.seconds)
-            table.add_row(escape(run.name), run.recipe, run.size, f"{run.step:,}", state, time, loss, held, speed)
+            cells = (run.name, f"{run.recipe} {run.size}", f"{run.step:,}", state, time, loss, held)
+            table.add_row(*map(escape, cells))
         yield table
 
 

@@ -1,13 +1,16 @@
 """Finds the entries that answer a question: by meaning with one or two models, and by words with BM25.
 
-Each method returns the best entry of each group. The twenty questions of `questions.json`, with the modules that answer
-them, were written before any model was asked.
+Each method returns the best entry of each group. How high a score is depends on method, model and texts, so it is
+compared with that of questions without meaning: a method is unsure where its best score is no higher than the median of
+those of as many words, drawn at random from the texts.
+
+The twenty questions of `questions.json`, with the modules that answer them, were written before any model was asked.
 """
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, field
+from functools import cache, cached_property
 from importlib.resources import files
 
 import numpy as np
@@ -15,9 +18,10 @@ import numpy as np
 from bertie.models.embedding import Encoding
 from bertie.models.pretrained import Pretrained
 from bertie.quickstart.entries import Entry
-from bertie.search.bm25 import BM25Index
+from bertie.search.bm25 import BM25Index, words_of
 
 TOP = 10  # groups that are looked at
+MEANINGLESS = 100  # questions, for their usual score
 MAX_LENGTH = 64  # tokens of a text that are read; the commands count what is cut
 
 # Names of the methods, as they are shown.
@@ -47,6 +51,11 @@ class Outcome:
 
     question: Question
     found: Mapping[str, list[Found]]
+    usual: Mapping[str, float] = field(default_factory=dict)  # by method: the best score of a question without meaning
+
+    def is_unsure(self, method: str) -> bool:
+        found = self.found[method]
+        return not found or found[0].score <= self.usual.get(method, -np.inf)
 
     def rank(self, method: str) -> int | None:
         """Rank of the first accepted group, from 1; None where there is none."""
@@ -62,6 +71,7 @@ class Finder:
         self.entries, self.models = entries, {name: model for name, (model, _) in models.items()}
         self._vectors = {name: unit(vectors) for name, (_, vectors) in models.items()}
         # A user has few files, so there an answer is a text rather than a file.
+        self.usual_score = cache(self._usual_score)
         self._groups = [number if entry.is_own else entry.group for number, entry in enumerate(entries)]
 
     @property
@@ -79,8 +89,24 @@ class Finder:
                 break
         return list(best.values())
 
-    def outcome(self, question: Question) -> Outcome:
-        return Outcome(question, {method: self.find(method, question.question) for method in self.methods})
+    def outcome(self, question: Question, top: int = TOP) -> Outcome:
+        words = max(1, len(words_of(question.question)))
+        return Outcome(
+            question,
+            {method: self.find(method, question.question, top) for method in self.methods},
+            {method: self.usual_score(method, words) for method in self.methods},
+        )
+
+    def _usual_score(self, method: str, num_words: int) -> float:
+        """The median of the best scores of questions of so many words, drawn at random from the entries."""
+        random = np.random.default_rng(num_words)
+        drawn = random.integers(len(self._drawn_from), size=(MEANINGLESS, num_words))
+        texts = [" ".join(self._drawn_from[number] for number in row) for row in drawn]
+        if method in self.models:
+            best = (unit(encode(self.models[method], texts).vectors) @ self._vectors[method].T).max(1)
+        else:
+            best = np.array([self._scores(method, text).max() for text in texts])
+        return float(np.median(best))
 
     def num_cut(self, question: str) -> int:
         """Tokens of a question that the first model does not read."""
@@ -91,6 +117,11 @@ class Finder:
         if method in self.models:
             return self._vectors[method] @ unit(encode(self.models[method], [question]).vectors)[0]
         return (self._words if method == WORDS else self._whole).scores(question)
+
+    @cached_property
+    def _drawn_from(self) -> list[str]:
+        """Every word as often as the entries have it."""
+        return [word for entry in self.entries for word in words_of(entry.search_text)] or [""]
 
     @cached_property
     def _words(self) -> BM25Index:

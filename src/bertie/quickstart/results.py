@@ -25,6 +25,7 @@ from bertie.quickstart.finding import (
     Finder,
     Found,
     Outcome,
+    Question,
     encode,
     questions,
     recall,
@@ -38,10 +39,11 @@ from bertie.text.one_line import SHORTENED, shortened
 from bertie.train.folder.run_folder import MODEL
 
 NOT_FOUND = "–"
+UNSURE = "unsure: "
+NUM_ANSWERS = 5  # in a terminal
 SHOWN = 3  # entries of an answer on the page
 EXAMPLES = ("how do I sort a list?", "Return a [MASK] of the string.")
 EXAMPLES_FROM, MEANINGFUL, LONGEST_EXAMPLE = 100, 12, 60  # entries to choose one from, and characters of it
-WHOLE_IDENTIFIERS = "<style>td.words { overflow-wrap: normal; }</style>"  # a table may scroll, a name may not break
 
 
 @dataclass(frozen=True)
@@ -121,7 +123,6 @@ def results_page(results: Results, place: QuickstartFolder, plan: Plan) -> str:
     minutes = f"{sum(results.seconds.values()) / 60:.1f}"
     notes = note(note_on_scores(results)) + note(note_on_real(results))
     parts = [
-        WHOLE_IDENTIFIERS,
         fact_cards({**results.facts, "minutes in all": minutes}),
         section("What was learned", table(("", *results.methods), score_rows(results)) + notes),
     ]
@@ -137,7 +138,9 @@ def results_page(results: Results, place: QuickstartFolder, plan: Plan) -> str:
 
 def page_row(outcome: Outcome, methods: Sequence[str]) -> list[str]:
     answers = (
-        ", ".join(f"{one.entry.name} ({one.score:.2f})" for one in outcome.found[name][:SHOWN]) for name in methods[:-1]
+        (UNSURE if outcome.is_unsure(name) else "")
+        + ", ".join(f"{one.entry.name} ({one.score:.2f})" for one in outcome.found[name][:SHOWN])
+        for name in methods[:-1]
     )
     return [outcome.question.question, *ranks(outcome, methods), ", ".join(outcome.question.accepted), *answers]
 
@@ -176,8 +179,21 @@ def note_on_questions(results: Results) -> str:
     return (
         f"A number is the rank of the first accepted module among {TOP}; {NOT_FOUND} is none of them. BM25 searches by "
         "words, in the same texts (names and summaries) and in the whole texts. The model trained here answers "
-        f"{same} questions that BM25 misses in the same texts, {whole} that it misses in the whole texts."
+        f"{same} {'question' if same == 1 else 'questions'} that BM25 misses in the same texts, {whole} that it misses "
+        "in the whole texts. "
+        "Scores are in brackets: cosines of vectors, or BM25's sums over words, which cannot be compared. A method is "
+        "unsure where its best score is no higher than half of all questions of random words reach."
     )
+
+
+def unsure_lines(outcome: Outcome, methods: Sequence[str]) -> Iterator[str]:
+    """A sentence for each method that may have found nothing that fits."""
+    for name in methods:
+        if not outcome.found[name]:
+            yield f"{name}: no text has a word of the question."
+        elif outcome.is_unsure(name):
+            best, usual = outcome.found[name][0].score, outcome.usual[name]
+            yield f"{name} is unsure: its best score is {best:.2f}, and as many random words usually reach {usual:.2f}."
 
 
 def results_parts(results: Results, place: QuickstartFolder, plan: Plan) -> Iterator[str | Table]:
@@ -210,6 +226,17 @@ def question_table(results: Results) -> Table:
     for outcome in results.outcomes:
         shown.add_row(escape_markup(outcome.question.question), *ranks(outcome, methods))
     return shown
+
+
+def answer_parts(question: str, finder: Finder, width: int) -> Iterator[str | Table]:
+    """What to print in a terminal as the answer of each method."""
+    if num_cut := finder.num_cut(question):
+        yield f"The question is longer than the texts: the models do not read its last {num_cut:,} tokens."
+    outcome = finder.outcome(Question(question, ()), NUM_ANSWERS)
+    shown = [name for name in finder.methods if name != WHOLE]
+    table = answer_table(question, {name: outcome.found[name] for name in shown}, width)
+    table.caption, table.caption_justify = escape_markup("\n".join(unsure_lines(outcome, shown))) or None, "left"
+    yield table
 
 
 def answer_table(question: str, found: Mapping[str, Sequence[Found]], width: int) -> Table:

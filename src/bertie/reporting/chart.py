@@ -3,14 +3,16 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import groupby
+from itertools import accumulate, groupby
 
 Points = Sequence[tuple[float, float]]
+SMOOTHED_BY = 15  # a smoothed point is the mean of one part in so many
 
 
 @dataclass(frozen=True)
 class Line:
-    """`sign` is its mark in a terminal. A dense line has too many points to mark each."""
+    """`sign` is its mark in a terminal. A dense line has a noisy point for every step: pages and pictures draw it
+    faintly, under its smoothed course."""
 
     name: str
     points: Points
@@ -57,6 +59,20 @@ def thinned(points: Points, most: int) -> Points:
     step = (last - first) / most or 1.0
     groups = groupby(points, key=lambda point: min(most - 1, int((point[0] - first) / step)))
     return [_mean(list(group)) for _, group in groups]
+
+
+def smoothed(points: Points) -> Points:
+    """The mean of each point and its neighbours, a fifteenth of all points together. Where there are too few to smooth,
+    the points themselves."""
+    reach = len(points) // (2 * SMOOTHED_BY)
+    if not reach:
+        return points
+    sums = [0.0, *accumulate(y for _, y in points)]
+    course = []
+    for number, (x, _) in enumerate(points):
+        begin, end = max(0, number - reach), min(len(points), number + reach + 1)
+        course.append((x, (sums[end] - sums[begin]) / (end - begin)))
+    return course
 
 
 def ticks(low: float, high: float, most: int = 6) -> list[float]:

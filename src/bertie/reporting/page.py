@@ -9,12 +9,21 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 TEMPLATES = Environment(
     loader=PackageLoader("bertie.reporting"), autoescape=True, undefined=StrictUndefined, trim_blocks=True
 )
 TEMPLATES.tests["wordy"] = re.compile(r"[^\W\d_]{2}").search  # of a unit there may be one letter
+JOINTS = re.compile(r"(?<=\w[_/])(?=\w)|(?<=[^\W\d]\.)(?=\w)")  # of paths and names, but not of numbers
+
+
+def breakable(text: object) -> Markup:
+    """The text as HTML in which a line may end inside a long name, but only after a dot, an underscore or a slash."""
+    return escape(text) if hasattr(text, "__html__") else Markup("<wbr>").join(JOINTS.split(str(text)))
+
+
+TEMPLATES.filters["breakable"] = breakable
 
 
 def page(title: str, parts: Iterable[str]) -> str:

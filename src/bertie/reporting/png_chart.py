@@ -4,13 +4,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from bertie.errors import CapabilityError, InputError
-from bertie.reporting.chart import Chart, thinned
+from bertie.reporting.chart import Chart, Points, smoothed, thinned
 
 COLUMNS = 2
 WIDTH, HEIGHT = 6.4, 3.4  # of one chart, in inches
 COLOURS = ("#3b6fb6", "#d1662b", "#3a8f5c", "#9a57b3", "#b08a1e", "#5b6770")  # as in page.html
 DRAWN = 800  # points of a line
-MOST_INSIDE, NAME_HEIGHT = 3, 0.22  # names that find room beside the lines; more stand below, so many inches each
+MOST_INSIDE, NAME_HEIGHT = 3, 0.22  # names that fit beside the lines; more are below, each so many inches high
 
 
 def write_png(charts: Sequence[Chart], file: Path, title: str = "") -> None:
@@ -32,9 +32,12 @@ def write_png(charts: Sequence[Chart], file: Path, title: str = "") -> None:
     axes = figure.subplots(rows, columns, squeeze=False).flatten()
     for chart, plot in zip(charts, axes, strict=False):
         for number, line in enumerate(chart.lines):
-            xs, ys = zip(*thinned(line.points, DRAWN), strict=True) if line.points else ((), ())
-            style = {"linewidth": 1.0, "alpha": 0.55} if line.dense else {"marker": "o", "markersize": 3.0}
-            plot.plot(xs, ys, color=COLOURS[number % len(COLOURS)], label=line.name, **style)
+            course = smoothed(line.points) if line.dense else line.points
+            colour = COLOURS[number % len(COLOURS)]
+            if course is not line.points:
+                plot.plot(*_axes(line.points), color=colour, linewidth=1.0, alpha=0.3)
+            style = {"linewidth": 1.6} if line.dense else {"marker": "o", "markersize": 3.0}
+            plot.plot(*_axes(course), color=colour, label=line.name, **style)
         for name, level in chart.levels.items():
             plot.axhline(level, color="#59636e", linestyle="--", linewidth=1.0, label=f"{name} {chart.format(level)}")
         if chart.from_zero:
@@ -49,6 +52,11 @@ def write_png(charts: Sequence[Chart], file: Path, title: str = "") -> None:
     for unused in axes[len(charts) :]:
         unused.set_axis_off()
     figure.savefig(file, dpi=120, format="png")
+
+
+def _axes(points: Points) -> tuple[list[float], list[float]]:
+    drawn = thinned(points, DRAWN)
+    return [x for x, _ in drawn], [y for _, y in drawn]
 
 
 def _num_below(chart: Chart) -> int:

@@ -39,12 +39,17 @@ def format_step(record: Mapping[str, Any]) -> str:
     return "  ".join(words)
 
 
+def format_figure(name: str, value: float) -> str:
+    """ "accuracy 60.7%", "macro f1 0.5812", "masked lm loss 4.1234"."""
+    words = name.replace("_", " ") + (" loss" if name in prediction_losses() else "")
+    return f"{words} {value:.1%}" if name.endswith(SHARES) else f"{words} {value:.4f}"
+
+
 def format_figures(figures: Mapping[str, Any]) -> str:
     words = [f"loss {figures['loss']:.4f}"]
-    words += [f"{name.replace('_', ' ')} {value:.1%}" for name, value in figures.items() if name.endswith(SHARES)]
+    words += [format_figure(name, value) for name, value in figures.items() if name.endswith(SHARES)]
     # With several tasks each has its own: "tag.f1".
-    scores = {name: value for name, value in figures.items() if name.rpartition(".")[2] in SCORES}
-    words += [f"{name.replace('_', ' ')} {value:.4f}" for name, value in scores.items()]
+    words += [format_figure(name, value) for name, value in figures.items() if name.rpartition(".")[2] in SCORES]
     if "perplexity" in figures:
         words.append(f"perplexity {figures['perplexity']:.1f}")
     name = next((name for name in prediction_losses() if name in figures), None)

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from bertie.tasks.similarity import Similarity
 from bertie.tasks.tagging import Tagging
 from bertie.tasks.task import Answer, Example, Task
 from bertie.train.folder.history import read_history
+from bertie.train.reports.origin import Origin
 from bertie.train.reports.task_page import task_page
 from bertie.train.reports.task_report import TaskReport, confusion_table, report_task, terminal_lines
 
@@ -57,9 +59,9 @@ def test_every_figure_of_labels() -> None:
     assert lines[0] == "model: 10 rows measured"
     assert f"  accuracy  0.7000  {interval.low:.4f} to {interval.high:.4f}" in lines
     assert "  (95% intervals from 1,000 draws of the rows)" in lines
-    assert "  neg                        3         1" in lines
-    assert "  pos                        2         4" in lines
-    assert "  neg                   0.6000    0.7500    0.6667         4" in lines
+    assert f"  {'neg':28}         3         1" in lines
+    assert f"  {'pos':28}         2         4" in lines
+    assert f"  {'neg':28}    0.6000    0.7500    0.6667         4" in lines
     assert "the worst 3 of 3 rows that are not completely right" in lines
     assert "    predicted: pos (90%)" in lines and "    text: text 3" in lines
 
@@ -81,21 +83,39 @@ def test_nothing_to_measure() -> None:
     assert "  1 rows without gold are left out" in terminal_lines(report)
 
 
-def test_a_large_table_shows_the_most_frequent_labels() -> None:
-    # Label k is right k times, and each is once taken for the last.
-    pairs = [(str(label), str(label)) for label in range(1, 31) for _ in range(label)]
-    pairs += [(str(label), "30") for label in range(1, 30)]
+def test_a_large_table_shows_the_labels_that_are_confused_most() -> None:
+    # Label k is right 100 - k times, and taken for the last one k times: the rarest are confused most.
+    pairs = [(str(label), str(label)) for label in range(1, 31) for _ in range(100 - label)]
+    pairs += [(str(label), "30") for label in range(1, 30) for _ in range(label)]
     table = confusion_table("label", pairs)
     assert table.labels == tuple(str(label) for label in range(11, 31))
-    assert table.counts.diagonal().tolist() == list(range(11, 31))
-    assert table.counts[:, -1].tolist() == [1] * 19 + [30]
-    num_hidden = sum(range(1, 11)) + 10
-    assert (
-        table.note == f"10 rarer labels are not shown; one of them is gold or predicted in {num_hidden} of {len(pairs)}"
+    assert table.counts.diagonal().tolist() == [100 - label for label in range(11, 31)]
+    assert table.counts[:, -1].tolist() == [*range(11, 30), 70]
+    assert table.note == (
+        f"Only the 20 labels that are confused most often are shown, of 30: {sum(range(11, 30))} of all "
+        f"{sum(range(30))} mistakes are between them."
     )
-    small = table.narrowed(3)
-    assert (small.labels, small.counts.tolist()) == (("28", "29", "30"), [[28, 0, 1], [0, 29, 1], [0, 0, 30]])
-    assert small.note == f"27 rarer labels are not shown; one of them is gold or predicted in {len(pairs) - 89} of 494"
+    assert table.confused[:2] == [("29", "30", 29), ("28", "30", 28)] and len(table.confused) == 29
+    small = confusion_table("label", [("a", "a"), ("a", "b")])
+    assert (small.labels, small.note, small.is_complete) == (("a", "b"), "", True)
+
+
+def many_labels() -> TaskReport:
+    """Of thirty labels, each is wrong once."""
+    task = Classify(labels=tuple(f"label_{number:02}" for number in range(30)))
+    gold = [label for label in task.labels for _ in range(3)]
+    told = [task.labels[number // 3 - number % 3 // 2] for number in range(90)]
+    return report_task(task, [Example((), one) for one in gold], [sure(one, task.labels) for one in told], name="many")
+
+
+def test_many_labels_are_listed_in_pairs() -> None:
+    lines, page = terminal_lines(many_labels()), task_page(many_labels()).replace("<wbr>", "")
+    assert "label: 30 labels, 30 mistakes; the 8 most frequent" in lines
+    assert f"  {'label_00':32}  {'label_29':32}           1" in lines
+    assert not any("gold in rows" in line for line in lines)
+    assert "Only the 20 labels that are confused most often are shown, of 30" in page
+    assert "Gold labels are rows, predicted labels are columns." in page and "<h3>Confused most often</h3>" in page
+    assert '<td>label_00</td><td class="words">label_29</td><td>1</td>' in page
 
 
 def tagged(words: str, gold: str, told: str, task: Tagging) -> tuple[Example, Answer]:
@@ -156,7 +176,14 @@ def test_tasks_without_labels(task: Task, gold: Any, answer: Answer) -> None:
     assert "Confusion" not in task_page(report) and task.main in "".join(terminal_lines(report))
 
 
-VOID = {"meta"}
+VOID = {"meta", "wbr"}
+
+
+def a_card_of(*labels: str) -> dict[str, Any]:
+    counts = {"rows": 10, "read": 8, "faulty": 1, "rows_cut": 2, "tokens_cut": 3}
+    shares = {"share_cut": 0.25, "share_tokens_cut": 0.05}
+    tokens = {"mean": 6.5, "median": 6.0, "95%": 8.0, "longest": 11}
+    return {**counts, **shares, "tokens": tokens, "labels": {one: {"count": 4, "share": 0.5} for one in labels}}
 
 
 class Reader(HTMLParser):
@@ -191,7 +218,9 @@ def test_the_page_stands_alone(fake_run: Callable[..., Path]) -> None:
     ]
     history = read_history(fake_run("run", records=log))
     answers = [sure(label, labels) for label in reversed(labels)]
-    report = report_task(task, examples, answers, name=nasty, history=history, data=[nasty, "中文"])
+    origin = Origin({"model": nasty}, {"options": nasty})
+    card = {"length": 8, "train": a_card_of(nasty, "中文"), "dev": None, "majority": None}
+    report = report_task(task, examples, answers, name=nasty, history=history, card=card, origin=origin)
     page = task_page(report)
     reader = Reader()
     reader.feed(page)
@@ -200,7 +229,7 @@ def test_the_page_stands_alone(fake_run: Callable[..., Path]) -> None:
     assert reader.seen.count("svg") == 3  # loss, accuracy, and the other metrics
     assert [line for line in ("Learning curve: accuracy", "other metrics, held out") if line not in reader.text] == []
     assert reader.seen.count("blockquote") == 2
-    assert reader.text.count(nasty) >= 8 and "好评" in reader.text and "中文" in reader.text
+    assert reader.text.count(nasty) >= 10 and "好评" in reader.text and "中文" in reader.text
     assert "prefers-color-scheme: dark" in page and '<meta charset="utf-8">' in page
 
 
@@ -211,7 +240,37 @@ def test_lines_are_never_wide() -> None:
     task = Classify(labels=labels)
     examples = [Example((), one, values={"text": "长文本\x1b[31m" * 200}, where="f" * 300) for one in gold]
     lines = terminal_lines(report_task(task, examples, [sure(one, labels) for one in told], name="宽"))
-    assert max(map(cell_len, lines)) <= 100
+    assert max(map(cell_len, lines)) <= 80
     assert not any("\x1b" in line for line in lines)
     assert any(line.strip() == "28 rarer ones are in the HTML report" for line in lines)
-    assert any("32 rarer labels are not shown" in line for line in lines)
+    assert any("40 labels, " in line and "the 8 most frequent" in line for line in lines)
+    few = Classify(labels=labels[:5])
+    told = [label for label in labels[:5] for _ in range(5)]
+    answers = [sure(label, few.labels) for _ in range(5) for label in few.labels]
+    lines = terminal_lines(report_task(few, [Example((), one) for one in told], answers, name="few"))
+    assert any("gold in rows" in line for line in lines) and max(map(cell_len, lines)) <= 80
+
+
+def test_metrics_are_not_called_losses() -> None:
+    page = task_page(polarity(["neg", "pos"], ["neg", "neg"]))
+    assert "<td>macro f1</td>" in page and "f1 loss" not in page and "matthews loss" not in page
+
+
+def test_the_data_card_is_a_table() -> None:
+    dev = {**a_card_of("neg"), "rows": 8, "also_in_train": 2, "unknown_pieces": 3}
+    majority = {"answer": "neg", "metric": "macro_f1", "score": 0.25}
+    card = {"length": 8, "train": a_card_of("neg", "pos"), "dev": dev, "majority": majority}
+    page = task_page(replace(polarity(["neg"], ["neg"]), card=card))
+    for row in (
+        "<th></th><th>train</th><th>dev</th>",
+        "<td>rows</td><td>10</td><td>8</td>",
+        "<td>rows cut at 8 tokens</td><td>2 (25.0%)</td><td>2 (25.0%)</td>",
+        "<td>longest</td><td>11</td><td>11</td>",
+        "<td>also in train</td><td></td><td>2 (25.0%)</td>",
+        "<td>unknown pieces</td><td></td><td>3</td>",
+        "<td>neg</td><td>4</td><td>50.0%</td><td>4</td><td>50.0%</td>",
+        "<td>pos</td><td>4</td><td>50.0%</td><td>0</td><td></td>",
+    ):
+        assert row in page, row
+    assert "Always answering neg gives macro f1 0.2500." in page and "Figures are of the rows that were read." in page
+    assert "<pre>" not in page

@@ -7,10 +7,13 @@ nor do steps that a kill undid.
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
-from bertie.errors import FolderError
+from bertie.errors import FolderError, SpecError
+from bertie.models.recipe import OBJECTIVES, prediction_losses
+from bertie.tasks.task import Task
 from bertie.train.folder.log import standing_records
 from bertie.train.folder.run_folder import OPTIONS, is_finished, read_object
 
@@ -19,6 +22,7 @@ Axis = Literal["steps", "tokens", "time"]
 AXES: dict[Axis, str] = {"steps": "step", "tokens": "tokens", "time": "seconds"}
 # What a record holds beside figures of the model.
 FACTS = {"event", "step", "tokens", "seconds", "time", "progress", "lr", "norm", "share_of_peak"}
+NO_LOSSES = ("tokens_per_second", "perplexity")
 SHARES = ("accuracy", "_found", "_agreement")  # ends of the names of figures that are shares; others are losses
 
 
@@ -55,6 +59,43 @@ class RunHistory:
             for before, record in zip(tokens, self.steps, strict=False)
         )
         return tokens[-1] / seconds if seconds else None
+
+    @property
+    def losses(self) -> set[str]:
+        """The figures of training steps that are losses."""
+        return {name for name in figure_names(self.steps) if not name.endswith((*SHARES, *NO_LOSSES))}
+
+    @cached_property
+    def task_metrics(self) -> tuple[str, ...]:
+        """The metric that decides between models, for each task of the run; none in pre-training, or where a task is
+        from a plugin that is not loaded."""
+        given = self.resolved.get("recipe", {}).get("objectives", [])
+        try:
+            objectives = [OBJECTIVES[one["kind"]].parse(one) for one in given if one["kind"] in OBJECTIVES]
+        except SpecError:  # of another version
+            return ()
+        tasks = [one for one in objectives if isinstance(one, Task)]
+        return tuple(task.main if len(tasks) == 1 else f"{task.name}.{task.main}" for task in tasks)
+
+    @property
+    def best_evaluation(self) -> Record | None:
+        """That of the finished model: of a task, the best one, and the first of equals; else the last one."""
+        if not self.evaluations or not self.task_metrics:
+            return self.evaluations[-1] if self.evaluations else None
+
+        def goodness(figures: Record) -> float:
+            total = sum(figures.get(name, -math.inf) for name in self.task_metrics)
+            return -math.inf if math.isnan(total) else total
+
+        return max(self.evaluations, key=goodness)
+
+    @property
+    def held_out_figures(self) -> dict[str, float]:
+        """What `best_evaluation` is judged by: the metric of each task, or the loss that pre-training reduces."""
+        measured = self.best_evaluation or {}
+        deciding = [name for name in self.task_metrics if name in measured]
+        losses = [name for name in (*prediction_losses(), "loss") if name in measured]
+        return {name: measured[name] for name in deciding or losses[:1]}
 
     def trained(self, figure: str, against: Axis = "steps") -> list[tuple[float, float]]:
         return points(self.steps, figure, against)

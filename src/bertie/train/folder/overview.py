@@ -20,6 +20,7 @@ class RunOverview:
     finished: bool
     loss: float | None  # of the last step
     evaluation: dict[str, Any] | None  # the last one
+    held_out: dict[str, float]  # what decides: the metric of each task at its best, or the loss of pre-training
     tokens_per_second: float | None
     seconds: float  # of training
 
@@ -46,6 +47,7 @@ def overview(history: RunHistory) -> RunOverview:
         finished=history.finished,
         loss=last.get("loss"),
         evaluation=history.evaluations[-1] if history.evaluations else None,
+        held_out=history.held_out_figures,
         tokens_per_second=history.tokens_per_second,
         seconds=last["seconds"],
     )

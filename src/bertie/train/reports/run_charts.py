@@ -13,21 +13,24 @@ UNITS = (("hours", 3600.0), ("minutes", 60.0), ("seconds", 1.0))
 
 
 def main_figures(runs: Sequence[RunHistory]) -> list[str]:
-    """The loss that has a baseline, or the whole one, or its only part; its accuracy; the speed."""
+    """The loss that has a baseline, or the whole one, or its only part; its accuracy; what decides between models of a
+    task; the speed."""
     known = all_figures(runs)
     loss = next((name for name in (*prediction_losses(), "loss") if name in known), known[0] if known else "")
     accuracy = next((name for name in (f"{loss}_accuracy", "accuracy") if name in known), "")
-    return [name for name in dict.fromkeys((loss, accuracy, SPEED)) if name in known]
+    return [name for name in dict.fromkeys((loss, accuracy, *_deciding(runs), SPEED)) if name in known]
 
 
 def all_figures(runs: Sequence[RunHistory]) -> list[str]:
-    """Losses, then accuracies, then the speed. The whole loss is one of them where it has several parts."""
+    """Losses, then accuracies, then the metrics that decide, then the speed. The whole loss is one of them where it has
+    several parts."""
     names = list(dict.fromkeys(name for run in runs for name in figure_names(run.steps)))
     accuracies = [name for name in names if name.endswith(SHARES)]
     losses = [name for name in names if name not in (*accuracies, SPEED)]
     if len(losses) == 2:  # the whole and its only part
         losses.remove("loss")
-    return [*losses, *accuracies, *(name for name in names if name == SPEED)]
+    shown = [*losses, *accuracies, *_deciding(runs), *(name for name in names if name == SPEED)]
+    return list(dict.fromkeys(shown))
 
 
 def run_charts(runs: Sequence[RunHistory], figures: Sequence[str], against: Axis = "steps") -> list[Chart]:
@@ -39,7 +42,7 @@ def run_charts(runs: Sequence[RunHistory], figures: Sequence[str], against: Axis
             Line(line.name, [(x / size, y) for x, y in line.points], line.sign, line.dense)
             for line in (_lines_of_one(runs[0], figure, against) if len(runs) == 1 else _lines(runs, figure, against))
         ]
-        name = "tokens/s" if figure == SPEED else figure_name(figure)
+        name = "tokens/s" if figure == SPEED else figure_name(figure, runs)
         title = f"{name}, held out" if len(runs) > 1 and _is_measured(runs, figure) else name
         percent, from_zero = figure.endswith(SHARES), figure == SPEED
         charts.append(Chart(title, unit, lines, _levels(runs, figure), percent, from_zero))
@@ -48,7 +51,8 @@ def run_charts(runs: Sequence[RunHistory], figures: Sequence[str], against: Axis
 
 def _lines_of_one(run: RunHistory, figure: str, against: Axis) -> list[Line]:
     trained = Line("training", run.trained(figure, against), "·", dense=True)
-    return [trained, Line("held out", run.held_out(figure, against), "o")] if _is_measured([run], figure) else [trained]
+    held_out = Line("held out", run.held_out(figure, against), "o")
+    return [line for line in (trained, held_out) if line.points] or [trained]
 
 
 def _lines(runs: Sequence[RunHistory], figure: str, against: Axis) -> list[Line]:
@@ -64,6 +68,11 @@ def _is_measured(runs: Sequence[RunHistory], figure: str) -> bool:
     return any(run.held_out(figure) for run in runs)
 
 
+def _deciding(runs: Sequence[RunHistory]) -> list[str]:
+    """The main metrics of tasks that were measured on held-out rows."""
+    return list(dict.fromkeys(name for run in runs for name in run.task_metrics if run.held_out(name)))
+
+
 def _time_unit(runs: Sequence[RunHistory]) -> tuple[str, float]:
     longest = max((run.last["seconds"] for run in runs), default=0.0)
     return next((unit for unit in UNITS if longest >= 2 * unit[1]), UNITS[-1])
@@ -77,7 +86,8 @@ def _levels(runs: Sequence[RunHistory], figure: str) -> dict[str, float]:
     return {"by frequency": found.pop()} if len(found) == 1 else {}
 
 
-def figure_name(figure: str) -> str:
-    """A figure of the log in words: "masked lm loss"."""
+def figure_name(figure: str, runs: Sequence[RunHistory] = ()) -> str:
+    """A figure of the log in words: "macro f1", or "masked lm loss" where it is a loss of these runs."""
     words = figure.replace("_", " ")
-    return words if figure.endswith(("loss", "perplexity", *SHARES)) else f"{words} loss"
+    is_loss = any(figure in run.losses for run in runs)
+    return f"{words} loss" if is_loss and not figure.endswith("loss") else words

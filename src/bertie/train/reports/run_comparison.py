@@ -58,8 +58,10 @@ def _figures(runs: Sequence[RunHistory], loss: str) -> dict[str, tuple[str, ...]
         "tokens": [f"{run.last['tokens']:,}" for run in runs],
         "training time": [format_duration(run.last["seconds"]) for run in runs],
         "tokens/s": [NONE if run.tokens_per_second is None else f"{run.tokens_per_second:,.0f}" for run in runs],
-        f"{figure_name(loss)}, last": [_number(one.get(loss)) for one in last],
-        f"{figure_name(loss)}, best": [_number(min((y for _, y in run.held_out(loss)), default=None)) for run in runs],
+        f"{figure_name(loss, runs)}, last": [_number(one.get(loss)) for one in last],
+        f"{figure_name(loss, runs)}, best": [
+            _number(min((y for _, y in run.held_out(loss)), default=None)) for run in runs
+        ],
         **{figure_name(name): [_share(one.get(name)) for one in last] for name in accuracies if "unigram" not in name},
     }
     finals = [one[loss] for one in last if loss in one]

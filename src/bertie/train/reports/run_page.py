@@ -61,7 +61,7 @@ def _evaluations(run: RunHistory) -> Markup:
         for one in shown
     ]
     left_out = f"The last {len(shown)} of {len(run.evaluations)}." if len(rows) < len(run.evaluations) else ""
-    return table(("step", "tokens", "time", *(figure_name(name) for name in names)), rows) + note(left_out)
+    return table(("step", "tokens", "time", *(figure_name(name, [run]) for name in names)), rows) + note(left_out)
 
 
 def _cell(name: str, value: float | None) -> str:

@@ -8,8 +8,16 @@ from bertie.reporting.chart import Chart, Line
 from bertie.reporting.page import TEMPLATES
 from bertie.reporting.svg_chart import draw_svg
 from bertie.train.folder.history import points
+from bertie.train.reports.card_tables import card_tables
 from bertie.train.reports.run_charts import figure_name
-from bertie.train.reports.task_report import FIGURES, TaskReport, format_intervals, format_metrics, most_supported
+from bertie.train.reports.task_report import (
+    FIGURES,
+    MOST_PAIRS,
+    TaskReport,
+    format_intervals,
+    format_metrics,
+    most_supported,
+)
 
 SHOWN_LABELS = 200  # with scores of their own
 CURVES = 5  # metrics that are drawn beside the one that decides
@@ -42,9 +50,13 @@ def task_page(report: TaskReport, further: Sequence[str] = ()) -> str:
         confusions=report.confusions[:SHOWN_TABLES],
         num_hidden_confusions=max(0, len(report.confusions) - SHOWN_TABLES),
         label_scores=label_scores,
+        confused_rows=lambda table: [
+            (gold, predicted, f"{count:,}") for gold, predicted, count in table.confused[:MOST_PAIRS]
+        ],
         curves=[(chart.title, draw_svg(chart)) for chart in learning_curves(report) if not chart.is_empty],
-        data="\n".join(report.data),
+        card=None if report.card is None else card_tables(report.card),
         mistakes=report.mistakes,
+        origin=report.origin,
     )
 
 

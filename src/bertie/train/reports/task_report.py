@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -15,12 +16,13 @@ from bertie.tasks.reports.mistakes import Mistakes, find_mistakes
 from bertie.tasks.task import Answer, Example, Scores, Task
 from bertie.text.one_line import padded, shortened
 from bertie.train.folder.history import RunHistory
+from bertie.train.reports.origin import Origin
 from bertie.train.reports.run_charts import figure_name
 
-MOST_LABELS = 20  # of a confusion table
-# In the terminal: tables of one kind, labels of a confusion table, labels with scores, mistakes, columns.
-TABLES, CONFUSED, SCORED, MISTAKES, COLUMNS = 2, 8, 12, 5, 100
-LABEL, CELL = 18, 10  # columns
+MOST_LABELS, MOST_PAIRS = 20, 20  # of a confusion table; pairs that are listed beside one that is not complete
+# In the terminal: tables of one kind, labels of a confusion table, pairs of labels, labels with scores, mistakes.
+TABLES, CONFUSED, CONFUSED_PAIRS, SCORED, MISTAKES = 2, 5, 8, 12, 5
+COLUMNS, LABEL, CELL, PAIR = 80, 28, 10, 32  # of a line, a label, a figure, one of two labels
 CURVE_ROWS = 8  # of the learning curve
 FIGURES = ("precision", "recall", "f1")
 
@@ -31,23 +33,26 @@ class ConfusionTable:
     labels: tuple[str, ...]  # those shown, K
     counts: np.ndarray  # [K, K] a row is a gold label, a column a predicted one
     num_labels: int  # those that occur
-    num_pairs: int
+    confused: Sequence[tuple[str, str, int]]  # gold, predicted and how often, the most frequent first; not one is right
 
-    def narrowed(self, most: int) -> "ConfusionTable":
-        """Only the most frequent labels."""
-        frequency = self.counts.sum(0) + self.counts.sum(1)
-        kept = np.sort(np.argsort(-frequency, kind="stable")[:most])
-        labels = tuple(self.labels[number] for number in kept)
-        return ConfusionTable(self.what, labels, self.counts[np.ix_(kept, kept)], self.num_labels, self.num_pairs)
+    @property
+    def num_wrong(self) -> int:
+        return sum(count for _, _, count in self.confused)
+
+    @property
+    def is_complete(self) -> bool:
+        return len(self.labels) == self.num_labels
 
     @property
     def note(self) -> str:
         """What the table does not show, in one sentence; "" where it shows all."""
-        hidden, pairs = self.num_labels - len(self.labels), self.num_pairs - int(self.counts.sum())
-        if not hidden:
+        if self.is_complete:
             return ""
-        share = f"{pairs:,} of {self.num_pairs:,}"
-        return f"{hidden:,} rarer labels are not shown; one of them is gold or predicted in {share}"
+        shown = int(self.counts.sum() - self.counts.trace())
+        return (
+            f"Only the {len(self.labels):,} labels that are confused most often are shown, of {self.num_labels:,}: "
+            f"{shown:,} of all {self.num_wrong:,} mistakes are between them."
+        )
 
 
 @dataclass(frozen=True)
@@ -62,7 +67,8 @@ class TaskReport:
     label_scores: Mapping[str, Scores]  # by what is labelled
     mistakes: Mistakes
     history: RunHistory | None = None
-    data: tuple[str, ...] = ()  # the lines of the data card
+    card: Mapping[str, Any] | None = None  # what `DataCard.as_dict` gives
+    origin: Origin | None = None
 
 
 def report_task(
@@ -72,7 +78,8 @@ def report_task(
     *,
     name: str,
     history: RunHistory | None = None,
-    data: Sequence[str] = (),
+    card: Mapping[str, Any] | None = None,
+    origin: Origin | None = None,
     seconds: float = SECONDS,
 ) -> TaskReport:
     """Intervals take at most so many seconds."""
@@ -91,18 +98,26 @@ def report_task(
         label_scores=task.scores_by_label(found, gold) if found else {},
         mistakes=find_mistakes(task, kept, found),
         history=history,
-        data=tuple(data),
+        card=card,
+        origin=origin,
     )
 
 
 def confusion_table(what: str, pairs: Sequence[tuple[str, str]], most: int = MOST_LABELS) -> ConfusionTable:
-    """A table of the labels that are most often gold or predicted, in their order."""
+    """A table of all labels, or of those that are in most mistakes, in their order. Of labels with equally many, the
+    more frequent one is shown."""
     frequency = Counter(label for pair in pairs for label in pair)
-    labels = sorted_labels(label for label, _ in frequency.most_common(most))
+    confused = Counter(pair for pair in pairs if pair[0] != pair[1])
+    mistakes: Counter[str] = Counter()
+    for pair, count in confused.items():
+        mistakes.update(dict.fromkeys(pair, count))
+    ranked = sorted(frequency, key=lambda label: (-mistakes[label], -frequency[label]))
+    labels = sorted_labels(ranked[:most])
     shown = set(labels)
     kept = [(one, other) for one, other in pairs if one in shown and other in shown]
     counts = confusion([one for one, _ in kept], [other for _, other in kept], labels)
-    return ConfusionTable(what, labels, counts, len(frequency), len(pairs))
+    found = [(gold, predicted, count) for (gold, predicted), count in confused.most_common()]
+    return ConfusionTable(what, labels, counts, len(frequency), found)
 
 
 def most_supported(scores: Scores, most: int) -> list[str]:
@@ -163,13 +178,8 @@ def terminal_lines(report: TaskReport) -> list[str]:
 
 
 def _tables(report: TaskReport) -> Iterator[str]:
-    for table in [table.narrowed(CONFUSED) for table in report.confusions[:TABLES]]:
-        yield from ("", f"{table.what}: gold in rows, predicted in columns")
-        yield "  " + " " * LABEL + "".join(" " + padded(label, CELL - 1, right=True) for label in table.labels)
-        for label, row in zip(table.labels, table.counts.tolist(), strict=True):
-            yield f"  {padded(label, LABEL)}" + "".join(f"{count:{CELL},}" for count in row)
-        if table.note:
-            yield f"  {table.note}"
+    for table in report.confusions[:TABLES]:
+        yield from ["", *(_matrix(table) if table.num_labels <= CONFUSED else _confused_pairs(table))]
     for what, scores in list(report.label_scores.items())[:TABLES]:
         yield from ("", f"{padded(what, LABEL + 2)}" + "".join(f"{name:>{CELL}}" for name in (*FIGURES, "support")))
         shown = most_supported(scores, SCORED)
@@ -181,3 +191,22 @@ def _tables(report: TaskReport) -> Iterator[str]:
     hidden = max(len(report.confusions), len(report.label_scores)) - TABLES
     if hidden > 0:
         yield f"{hidden:,} more tables are in the HTML report"
+
+
+def _matrix(table: ConfusionTable) -> Iterator[str]:
+    yield f"{table.what}: gold in rows, predicted in columns"
+    yield "  " + " " * LABEL + "".join(" " + padded(label, CELL - 1, right=True) for label in table.labels)
+    for label, row in zip(table.labels, table.counts.tolist(), strict=True):
+        yield f"  {padded(label, LABEL)}" + "".join(f"{count:{CELL},}" for count in row)
+
+
+def _confused_pairs(table: ConfusionTable) -> Iterator[str]:
+    """Many labels have no room side by side, and most of their cells would be empty."""
+    shown = table.confused[:CONFUSED_PAIRS]
+    yield f"{table.what}: {table.num_labels:,} labels, {table.num_wrong:,} mistakes" + (
+        f"; the {len(shown)} most frequent" if len(shown) < len(table.confused) else ""
+    )
+    if shown:
+        yield f"  {padded('gold', PAIR)}  {padded('predicted', PAIR)}  {'count':>{CELL}}"
+    for gold, predicted, count in shown:
+        yield f"  {padded(gold, PAIR)}  {padded(predicted, PAIR)}  {count:{CELL},}"
