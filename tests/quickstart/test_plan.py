@@ -57,7 +57,7 @@ def test_a_folder_that_cannot_be_made_is_one_sentence(tmp_path: Path) -> None:
 
 def test_a_folder_of_something_else_is_refused(tmp_path: Path) -> None:
     (tmp_path / "letter.txt").write_text("dear")
-    with pytest.raises(FolderError, match="not empty, and no quickstart"):
+    with pytest.raises(FolderError, match="not empty and does not hold a quickstart"):
         QuickstartFolder(tmp_path).start({})
     (tmp_path / "letter.txt").unlink()
     QuickstartFolder(tmp_path).start({})
@@ -67,7 +67,7 @@ def test_a_folder_of_something_else_is_refused(tmp_path: Path) -> None:
 
 
 def test_the_documentation_is_english(tmp_path: Path) -> None:
-    with pytest.raises(SpecError, match="give your own texts with --text"):
+    with pytest.raises(SpecError, match="give your own texts with `text`"):
         QuickstartFolder(tmp_path / "out").start({"language": "zh"})
     assert not (tmp_path / "out").exists()
 

@@ -59,7 +59,10 @@ class JobCommand(click.Command):
         except UserError as error:
             raise _rewritten(error, self.in_flags) from None
         if result is not None:
-            print_result(result, as_json)
+            self.show(result, as_json)
+
+    def show(self, result: Any, as_json: bool) -> None:
+        print_result(result, as_json)
 
     def _from_file(self, config: str, typed: Collection[str]) -> dict[str, Any]:
         """The options of a config file, without alternatives to those that were typed, which win."""

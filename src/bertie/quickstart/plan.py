@@ -41,7 +41,7 @@ class Plan(Spec):
     @model_validator(mode="after")
     def _documentation_is_english(self) -> "Plan":
         if self.language != "en" and not self.texts:
-            raise ValueError("Python's documentation is in English: give your own texts with --text")
+            raise ValueError("Python's documentation is in English: give your own texts with `text`")
         return self
 
     @property
@@ -148,8 +148,10 @@ class QuickstartFolder:
             load(asked["base"])  # raises before anything is done where this is no model
         if not file.exists():
             if self.folder.exists() and (not self.folder.is_dir() or any(self.folder.iterdir())):
-                hint = "name a new folder with --out"
-                raise FolderError("the folder is not empty, and no quickstart", where=str(self.folder), hint=hint)
+                hint = "name a new folder with `out`"
+                raise FolderError(
+                    "the folder is not empty and does not hold a quickstart", where=str(self.folder), hint=hint
+                )
             return self._write_plan(Plan.parse(dict(asked), where="bertie quickstart"))
         before = Plan.from_json(file.read_text("utf-8"), where=str(file))
         plan = before.replace(**asked)
@@ -157,7 +159,7 @@ class QuickstartFolder:
             return self._write_plan(plan)
         if changed := differences(before.model_dump(), plan.model_dump()):
             what = f"this quickstart was started with other options: {'; '.join(changed)}"
-            raise SpecError(what, where=str(self.folder), hint="give the same, or name a new folder with --out")
+            raise SpecError(what, where=str(self.folder), hint="give the same, or name a new folder with `out`")
         return plan
 
     def _write_plan(self, plan: Plan) -> Plan:
@@ -165,7 +167,7 @@ class QuickstartFolder:
             self.folder.mkdir(parents=True, exist_ok=True)
             write_file(self / "quickstart.json", plan.to_json().encode())
         except OSError as error:
-            hint = "name another folder with --out"
+            hint = "name another folder with `out`"
             raise FolderError(f"cannot be written ({error.strerror})", where=str(self.folder), hint=hint) from None
         return plan
 

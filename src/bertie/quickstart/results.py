@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from shutil import which
+from typing import Any
 
 import numpy as np
 from rich.markup import escape as escape_markup
@@ -70,7 +71,7 @@ def open_finder(place: QuickstartFolder) -> Finder:
     entries = collection(read_entries(place.entries)).entries
     if [entry.name for entry in entries] != [row["name"] for row in read_rows(place.collection)]:
         what = "was made by another version of bertie, which searched other texts"
-        raise FolderError(what, where=str(place.folder), hint="start again in a new folder: --out")
+        raise FolderError(what, where=str(place.folder), hint="start again in a new folder, with `out`")
     models = {TRAINED: (load(place.encoder / MODEL), np.load(place.vectors))}
     if place.real_vectors.exists() and (folder := real_weights()) is not None:
         models[REAL] = (load(folder), np.load(place.real_vectors))
@@ -237,6 +238,22 @@ def answer_parts(question: str, finder: Finder, width: int) -> Iterator[str | Ta
     table = answer_table(question, {name: outcome.found[name] for name in shown}, width)
     table.caption, table.caption_justify = escape_markup("\n".join(unsure_lines(outcome, shown))) or None, "left"
     yield table
+
+
+def answers_json(question: str, finder: Finder) -> dict[str, Any]:
+    """The answers of each method, best first."""
+    outcome = finder.outcome(Question(question, ()), NUM_ANSWERS)
+    return {
+        name: {
+            "unsure": outcome.is_unsure(name),
+            "answers": [
+                {"name": one.entry.name, "score": round(float(one.score), 6), "summary": one.entry.summary}
+                for one in outcome.found[name]
+            ],
+        }
+        for name in finder.methods
+        if name != WHOLE
+    }
 
 
 def answer_table(question: str, found: Mapping[str, Sequence[Found]], width: int) -> Table:

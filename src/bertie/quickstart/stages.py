@@ -71,9 +71,9 @@ def run_stages(
     """Runs the stages that are not finished, up to the one named by `until`."""
     known = stages(place, plan)
     if until is not None and until not in (names := [stage.name for stage in known]):
-        raise SpecError(f"with --base there is no stage {until!r}", hint=f"there are {', '.join(names)}")
+        raise SpecError(f"with `base` there is no stage {until!r}", hint=f"there are {', '.join(names)}")
     for number, stage in enumerate(known, 1):
-        on_event(message(f"\n{number}/{len(known)} {stage.name}. {stage.sentence}"))
+        on_event(Event("stage", f"\n{number}/{len(known)} {stage.name}. {stage.sentence}"))
         if stage.result.exists():
             on_event(message(f"  Finished before: {stage.describe()}"))
         else:

@@ -3,6 +3,7 @@
 A command line prints them, a notebook draws them, a server sends them on. The kinds:
 
 - "message": something worth reading; "warning": something that may surprise. Neither has data.
+- "stage": another part of the work begins; its message says which.
 - "progress": `done` of `total` (None where it is not known) `unit`s of a `stage`; other fields are shown beside them.
 - "start", "step", "evaluation", "resume", "saved", "damaged", "stopped", "finished": what happens in a training run.
   Their data are the record that its log keeps.

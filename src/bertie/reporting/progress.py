@@ -46,6 +46,9 @@ class ProgressDisplay(AbstractContextManager["ProgressDisplay"]):
             self._move(data["stage"], place, total, data)
         elif event.kind == "step":
             self._move(TRAINING, event.data["progress"], 1.0, event.data)
+        elif event.kind == "stage":  # the bars of what came before are over
+            self.__exit__()
+            self._bar, self._stages = None, {}
         if event.message and not self.quiet:
             style = STYLES.get(event.kind)
             self.console.print(event.message, style=style, markup=False, emoji=False, highlight=False, soft_wrap=True)
