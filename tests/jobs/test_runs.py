@@ -56,8 +56,10 @@ def test_the_list_shows_what_decides(run_bertie: Run, fake_run: Make) -> None:
     lines = [line.rstrip() for line in run_bertie("runs", folder).stdout.splitlines()]
     assert any(line.endswith("  masked lm loss 4.0000") for line in lines)
     assert any("b-tagging" in line and line.endswith("  f1 0.7500") for line in lines)
+    assert any("e-nothing" in line and line.endswith("  training loss 0.5000") for line in lines)
     assert any(line.endswith(" classify.accuracy 50.0%") for line in lines) and max(map(len, lines)) <= 80
     shown = run_bertie("runs", "show", folder / "b-tagging").stdout
+    assert max(map(len, shown.splitlines())) <= 80
     assert "f1   o held out" in shown and "f1 loss" not in shown
 
 

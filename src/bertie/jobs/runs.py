@@ -47,16 +47,17 @@ class RunList(Result):
         if not self.runs:
             yield f"{self.folder}: there is no run here"
             return
-        headings = ("run", "model", "steps", "done", "time", "loss", "held out")
+        headings = ("run", "model", "steps", "done", "time", "held out")
         # Only a name may be wrapped.
         columns = [Column(name, overflow="fold", no_wrap=name != "run") for name in headings]
         table = Table(*columns, box=SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
         for run in self.runs:
             held = "\n".join(format_figure(name, value) for name, value in run.held_out.items())
-            loss = "" if run.loss is None else f"{run.loss:.4f}"
+            if not held and run.loss is not None:
+                held = f"training loss {run.loss:.4f}"
             state = "finished" if run.finished else f"{run.progress:.0%}"
             time = format_duration(run.seconds)
-            cells = (run.name, f"{run.recipe} {run.size}", f"{run.step:,}", state, time, loss, held)
+            cells = (run.name, f"{run.recipe} {run.size}", f"{run.step:,}", state, time, held)
             table.add_row(*map(escape, cells))
         yield table
 
@@ -64,7 +65,7 @@ class RunList(Result):
 class ChartOptions(Group):
     title: ClassVar[str] = "Curves"
     against: Axis = option("steps", "What the curves run along: steps, tokens or time.", common=True, metavar="AXIS")
-    width: int = option(72, "Columns of a curve.", ge=20)
+    width: int = option(68, "Columns of a curve.", ge=20)
     height: int = option(14, "Lines of a curve.", ge=4)
     html: Path | None = option(None, "Also write one HTML page with all figures.", common=True, metavar="FILE")
     png: Path | None = option(None, "Also write a picture with all figures.", common=True, metavar="FILE")

@@ -6,7 +6,7 @@ LABEL = 9  # columns for the numbers at the left
 LEVEL = "-"
 
 
-def draw_text(chart: Chart, width: int = 72, height: int = 14) -> list[str]:
+def draw_text(chart: Chart, width: int = 68, height: int = 14) -> list[str]:
     """Each line by its sign, later ones over earlier ones. Where several points fall into one column their mean is
     shown."""
     if chart.is_empty:
