@@ -7,6 +7,7 @@ from subprocess import CompletedProcess
 
 import pytest
 
+import bertie
 from bertie.errors import SpecError
 from bertie.jobs.vocab import extend_vocab, train_vocab
 from bertie.text import load_tokenizer
@@ -127,3 +128,9 @@ def test_the_same_job_from_python_and_the_command_line_writes_the_same_bytes(
     train_vocab(texts, size=60, out=tmp_path / "python")
     for file in (tmp_path / "shell").iterdir():
         assert file.read_bytes() == (tmp_path / "python" / file.name).read_bytes()
+
+
+def test_a_report_is_a_table_in_a_notebook() -> None:
+    shown = bertie.train_vocab([f"the <b>cat</b> {number} sat" for number in range(60)], size=80)._repr_html_()
+    assert "<table>" in shown and "<td>documents read</td>" in shown and "&lt;table" not in shown
+    assert "<b>cat" not in shown

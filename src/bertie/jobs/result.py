@@ -8,7 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Console, RenderableType
+from rich.table import Table
 from rich.text import Text
+
+from bertie.reporting.page import table
 
 WIDTH = 100  # columns of a result as text, where no terminal says otherwise
 
@@ -50,4 +53,17 @@ class Result:
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        return f"<pre>{escape(str(self))}</pre>"
+        return "".join(_html(part) for part in self.parts())
+
+
+def _html(part: RenderableType) -> str:
+    """A rich table as a table of HTML, anything else as its lines."""
+    if not isinstance(part, Table):
+        return f"<pre>{escape(str(part))}</pre>" if str(part).strip() else ""
+    title = f"<p><b>{escape(str(part.title))}</b></p>" if part.title else ""
+    columns = [[_plain(cell) for cell in column.cells] for column in part.columns]
+    return title + str(table([_plain(column.header) for column in part.columns], list(zip(*columns, strict=True))))
+
+
+def _plain(cell: RenderableType) -> str:
+    return Text.from_markup(cell).plain if isinstance(cell, str) else str(cell)
