@@ -4,8 +4,9 @@ import importlib.util
 import json
 import os
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 # Before any library reads them.
 os.environ["HF_HUB_OFFLINE"] = "1"
@@ -73,6 +74,20 @@ def run_bertie(capsys: pytest.CaptureFixture[str]) -> Callable[..., subprocess.C
         return subprocess.CompletedProcess(["bertie", *words], code or 0, printed.out, printed.err)
 
     return run
+
+
+@pytest.fixture
+def plugins_as_before() -> Iterator[None]:
+    """What a test adds to the tables of kinds and recipes is removed after it."""
+    from bertie import plugins
+    from bertie.models.recipes import RECIPES
+
+    tables: list[dict[Any, Any]] = [*(table.kinds for table in plugins.TABLES), RECIPES, plugins._owners]
+    before = [dict(table) for table in tables]
+    yield
+    for table, kept in zip(tables, before, strict=True):
+        table.clear()
+        table.update(kept)
 
 
 @pytest.fixture

@@ -2,9 +2,8 @@
 refused."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import pytest
 import torch
@@ -31,14 +30,7 @@ NUM_WORDS = 12
 RULE = repeats(NUM_WORDS, period=3, lengths=(8, 12))
 
 
-@pytest.fixture(autouse=True)
-def tables_as_before() -> Iterator[None]:
-    tables: list[dict[Any, Any]] = [*(table.kinds for table in plugins.TABLES), RECIPES, plugins._owners]
-    before = [dict(table) for table in tables]
-    yield
-    for table, kept in zip(tables, before, strict=True):
-        table.clear()
-        table.update(kept)
+pytestmark = pytest.mark.usefixtures("plugins_as_before")
 
 
 def saved_and_loaded(model: Model, folder: Path) -> Model:

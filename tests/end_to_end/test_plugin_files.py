@@ -5,7 +5,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from subprocess import CompletedProcess
 from typing import Any
@@ -14,7 +14,6 @@ import pytest
 
 import bertie
 from bertie import plugins
-from bertie.models.recipes import RECIPES
 
 FILES = Path(__file__).parents[1] / "plugin_files"
 SENTENCES = [f"the {word} number {number} is here." for number in range(40) for word in ("cat", "dog", "house")]
@@ -24,14 +23,7 @@ BUDGET: dict[str, Any] = {"size": "tiny", "steps": 3, "max_length": 32, "held_ou
 Run = Callable[..., CompletedProcess[str]]
 
 
-@pytest.fixture(autouse=True)
-def tables_as_before() -> Iterator[None]:
-    tables: list[dict[Any, Any]] = [*(table.kinds for table in plugins.TABLES), RECIPES, plugins._owners]
-    before = [dict(table) for table in tables]
-    yield
-    for table, kept in zip(tables, before, strict=True):
-        table.clear()
-        table.update(kept)
+pytestmark = pytest.mark.usefixtures("plugins_as_before")
 
 
 @pytest.fixture

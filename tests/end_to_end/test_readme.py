@@ -6,7 +6,7 @@ A Python block whose first line is a comment with a file's name is written to th
 
 import re
 import shlex
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from subprocess import CompletedProcess
 from typing import Any
@@ -14,11 +14,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bertie import plugins
 from bertie.models.model import Model
 from bertie.models.pretrained import Pretrained
 from bertie.models.recipe import SIZES
-from bertie.models.recipes import RECIPES, bert
+from bertie.models.recipes import bert
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text("utf-8")
@@ -37,7 +36,7 @@ WORDS = (
 
 
 @pytest.fixture
-def workplace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def workplace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, plugins_as_before: None) -> Path:
     """A folder with a model, texts, and labelled rows. What plugins add is removed afterwards."""
     size = SIZES["tiny"].replace(depth=4)
     Pretrained(Model.new(bert(size, vocab_size=len(WORDS)))).save(tmp_path / "my-model")
@@ -61,12 +60,7 @@ def workplace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]
     for name, content in files.items():
         (tmp_path / name).write_text(content, "utf-8")
     monkeypatch.chdir(tmp_path)
-    tables: list[dict[Any, Any]] = [RECIPES, plugins._owners]
-    before = [dict(table) for table in tables]
-    yield tmp_path
-    for table, kept in zip(tables, before, strict=True):
-        table.clear()
-        table.update(kept)
+    return tmp_path
 
 
 def test_shell_lines_and_python_blocks_run(workplace: Path, run_bertie: Callable[..., CompletedProcess[str]]) -> None:
