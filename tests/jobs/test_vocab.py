@@ -67,7 +67,7 @@ def test_every_kind(run_bertie: Run, texts: Path, tmp_path: Path, kind: str) -> 
     [
         (["--kind", "wordpeice"], "there is no --kind 'wordpeice'; did you mean 'wordpiece'?"),
         (["--size", "9"], "a vocabulary of 9 has no room for 5 special tokens and"),
-        (["--ram", "0.001"], "0.001 GB of memory are too few"),
+        (["--ram", "0.001"], "0.001 GB of memory is too little"),
         (["--special", "[MASK]"], "a special token is named twice"),
     ],
 )

@@ -99,8 +99,8 @@ def test_random_tokens_are_tokens_that_there_are(tokenizer: Tokenizer) -> None:
     assert vocabulary.special == frozenset(range(5))
 
 
-def test_objectives_that_eat_different_samples_are_refused(recipe: Callable[..., Recipe]) -> None:
-    with pytest.raises(SpecError, match="masked-lm, next-sentence eat 2 shapes"):
+def test_objectives_that_need_different_samples_are_refused(recipe: Callable[..., Recipe]) -> None:
+    with pytest.raises(SpecError, match="masked-lm, next-sentence need 2 sample shapes"):
         sample_shape(recipe((MaskedLM(samples=Segments()), NextSentence())), 32)
     assert sample_shape(recipe((MaskedLM(samples=Segments()),)), 48) == Segments(length=48)
     assert np.isscalar(sample_shape(recipe(), 48).length)

@@ -23,7 +23,7 @@ def sample_shape(recipe: Recipe, length: int) -> SampleShape:
         raise SpecError("the model has no objective to be trained by", hint="choose a recipe that has one")
     if len(shapes) > 1:
         kinds = ", ".join(objective.name for objective in recipe.objectives)
-        raise SpecError(f"the objectives {kinds} need {len(shapes)} shapes of sample, one was expected")
+        raise SpecError(f"the objectives {kinds} need {len(shapes)} sample shapes; only one is supported")
     limit = recipe.encoder.embeddings.max_length
     if limit is not None and length > limit:
         raise SpecError(f"rows of {length:,} tokens are longer than the model takes", hint=f"at most {limit:,}")
@@ -70,7 +70,9 @@ class Instances:
         self._phases = [Batches(plan.samples, plan, seed, corruption) for plan in data_schedule.plans]
         self.rows_continue = not any(plan.samples.shuffled for plan in data_schedule.plans)
         if self.rows_continue and num_masks:
-            raise SpecError("rows that continue cannot return with old masks", hint="leave out `static_masks`")
+            raise SpecError(
+                "`static_masks` cannot be used with rows that continue each other", hint="leave out `static_masks`"
+            )
 
     def __call__(self, place: Cursor) -> list[Batch]:
         phase = self._phases[place.phase]

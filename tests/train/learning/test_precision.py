@@ -41,7 +41,7 @@ def test_narrow_models_keep_their_kernels(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(precision, "cpu_flags", lambda: {"amx_bf16"})
     monkeypatch.setattr(precision, "probe", lambda: machine(Precision(runs=True, speed=2.0)))
     assert choose_precision("auto", WIDE)[0] == "bfloat16"
-    assert choose_precision("auto", 384) == ("float32", "with layers of 384 numbers it is faster than bfloat16")
+    assert choose_precision("auto", 384) == ("float32", "at width 384 it is faster than bfloat16")
     assert choose_precision("bfloat16", 384) == ("bfloat16", "as asked")
 
 

@@ -62,7 +62,7 @@ def test_every_figure_of_labels() -> None:
     assert f"  {'neg':28}         3         1" in lines
     assert f"  {'pos':28}         2         4" in lines
     assert f"  {'neg':28}    0.6000    0.7500    0.6667         4" in lines
-    assert "the worst 3 of 3 rows that are not completely right" in lines
+    assert "the worst 3 of 3 rows with errors" in lines
     assert "    predicted: pos (90%)" in lines and "    text: text 3" in lines
 
 

@@ -29,8 +29,8 @@ class PairSamples:
         num_documents = int(np.count_nonzero(self.documents.lengths))
         if not self.shape.order and num_documents < 2:
             raise InputError(
-                f"the corpus has {num_documents} document{'s' * (num_documents != 1)} with text, but a false second "
-                "stretch must come from another document",
+                f"the corpus has {num_documents} document{'s' * (num_documents != 1)} with text, but a random second "
+                "segment must come from another document",
                 hint="build the corpus with its documents apart (a blank line ends one), or learn the order of "
                 "sentences instead: `sentences=sop`",
             )

@@ -30,7 +30,7 @@ class VocabOptions:
             raise SpecError(f"there is no vocabulary kind {self.kind!r}", hint=f"there are {', '.join(KINDS)}")
         if self.ram < SMALLEST_RAM:
             raise SpecError(
-                f"{self.ram / 1e9:g} GB of memory are too few", hint=f"give at least {SMALLEST_RAM / 1e9:g} GB"
+                f"{self.ram / 1e9:g} GB of memory is too little", hint=f"give at least {SMALLEST_RAM / 1e9:g} GB"
             )
         for name in ("size", "min_frequency", "workers"):
             if getattr(self, name) < 1:

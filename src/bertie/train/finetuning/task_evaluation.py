@@ -36,7 +36,7 @@ class TaskEvaluation:
     def warning(self, figures: Mapping[str, float]) -> str | None:
         if self.baseline is None or figures[self.task.main] > self.baseline:
             return None
-        return f"not better than the most frequent answer ({self.task.main} {self.baseline:.4f})"
+        return f"no better than always giving the most frequent answer ({self.task.main} {self.baseline:.4f})"
 
     def tuned(self, model: Model) -> Recipe:
         if type(self.task).tuned is not Task.tuned:  # most tasks have nothing to tune

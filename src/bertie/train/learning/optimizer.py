@@ -117,7 +117,7 @@ class MuonSpec(Spec):
         for name, parameter in (named[0] | named[1]).items():
             if parameter.ndim != 2:
                 hint = "use it in a group with `parameters='matrices'`, beside an optimizer for the other parameters"
-                raise SpecError(f"Muon trains matrices only, and {name} is none", hint=hint)
+                raise SpecError(f"Muon trains matrices only, and {name} is not one", hint=hint)
             groups.setdefault(factor(parameter), []).append(parameter)
         # Its products are in bfloat16, which ends the process on a few machines.
         if not (measured := probe().precisions["bfloat16"]).runs:

@@ -25,7 +25,7 @@ def choose_precision(given: str, width: int) -> tuple[Precision, str]:
     if not advertised:
         return "float32", "the processor has no instructions for bfloat16"
     if given == "auto" and width < WIDE:
-        return "float32", f"with layers of {width:,} numbers it is faster than bfloat16"
+        return "float32", f"at width {width:,} it is faster than bfloat16"
     measured = probe().precisions  # also where it was given: it may end the process here
     if given == "bfloat16":
         if not measured["bfloat16"].runs:

@@ -169,7 +169,7 @@ def terminal_lines(report: TaskReport) -> list[str]:
         lines += ["", *draw_text(chart, COLUMNS - 12, CURVE_ROWS)]
     shown = report.mistakes.worst[:MISTAKES]
     if shown:
-        lines += ["", f"the worst {len(shown)} of {report.mistakes.num_wrong:,} rows that are not completely right"]
+        lines += ["", f"the worst {len(shown)} of {report.mistakes.num_wrong:,} rows with errors"]
     for mistake in shown:
         lines.append("  " + shortened(mistake.where, COLUMNS - 2))
         texts = {**mistake.texts, "gold": mistake.gold, "predicted": mistake.predicted}
