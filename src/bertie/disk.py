@@ -6,6 +6,7 @@ A kill, a power cut or a full disk leaves the old content or the new one, never 
 import errno
 import hashlib
 import os
+import re
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -20,6 +21,7 @@ from bertie.errors import FolderError
 PART = ".part"  # how the name of a file ends that is still being written
 FULL = (errno.ENOSPC, errno.EDQUOT)
 AGAIN = "run it again, or choose another `out`"
+_SEAL = re.compile(rb'\{\n *"sha256": "([0-9a-f]{64})",\n')
 
 
 @contextmanager
@@ -82,6 +84,23 @@ def sync_folder(folder: Path) -> None:
 def sha256_of(path: Path) -> str:
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def sealed(text: str) -> bytes:
+    """An indented JSON object with the digest of all bytes behind it as its first field; `is_sealed` checks it."""
+    start, _, rest = text.partition("\n")
+    if start != "{" or not rest:
+        raise ValueError("only an indented object with a field has room for its digest")
+    margin = rest[: len(rest) - len(rest.lstrip(" "))]
+    return f'{{\n{margin}"sha256": "{hashlib.sha256(rest.encode()).hexdigest()}",\n{rest}'.encode()
+
+
+def is_sealed(content: bytes) -> bool | None:
+    """Whether the bytes are those that `sealed` returned; None where they never had a digest."""
+    found = _SEAL.match(content)
+    if found is None:
+        return False if b'"sha256"' in content[:40] else None
+    return hashlib.sha256(content[found.end() :]).hexdigest().encode() == found[1]
 
 
 def lock_file(file: BinaryIO, used: Path, on_wait: Callable[[], None] | None = None) -> None:

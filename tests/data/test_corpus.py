@@ -46,7 +46,7 @@ def test_a_flipped_byte_is_found_in_its_shard(corpus: Corpus) -> None:
     content[len(content) // 2] ^= 1
     path.write_bytes(content)
     found = {entry.name: faults for entry, faults in corpus.verify() if faults}
-    assert list(found) == [path.name] and "changed" in found[path.name][0]
+    assert list(found) == [path.name] and "other bytes" in found[path.name][0]
 
 
 def test_a_short_and_a_missing_shard_are_found(corpus: Corpus) -> None:
@@ -54,7 +54,29 @@ def test_a_short_and_a_missing_shard_are_found(corpus: Corpus) -> None:
     first.write_bytes(first.read_bytes()[:-1])
     second.unlink()
     faults = [faults for _, faults in corpus.verify()]
-    assert "bytes" in faults[0][0] and "cannot be read" in faults[1][0] and faults[2] == []
+    assert "bytes" in faults[0][0] and "is missing" in faults[1][0] and faults[2] == []
+
+
+def test_a_damaged_shard_is_refused_when_it_is_first_read(corpus: Corpus) -> None:
+    path = corpus.folder / corpus.manifest.shards[1].name
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+    opened = Corpus.open(corpus.folder)
+    assert opened.document(9).name == "9", "the first shard is as it was"
+    message = f"{path.name} has other bytes than were written.*restore it from a copy, or build the corpus again"
+    for read in (lambda: opened.document(10), lambda: opened.lengths, lambda: list(opened)):
+        with pytest.raises(FolderError, match=message):
+            read()
+
+
+def test_a_shard_is_checked_once(corpus: Corpus, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened, checked = Corpus.open(corpus.folder), []
+    monkeypatch.setattr("bertie.data.corpus.file_faults", lambda folder, entry, *_: checked.append(entry.name) or [])
+    monkeypatch.setattr("bertie.data.corpus.OPEN_SHARDS", 1)
+    for number in (0, 24, 3, 12, 24):
+        opened.document(number)
+    assert checked == [opened.manifest.shards[number].name for number in (0, 2, 1)]
 
 
 def test_another_tokenizer_is_refused_with_both_digests(corpus: Corpus, tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from bertie.data.frozen_corpus import (
     HELD_OUT,
     SAMPLES,
     FrozenCorpus,
+    is_finished,
     is_frozen,
     is_writable,
     verify_frozen,
@@ -54,15 +55,29 @@ def test_halves_of_two_freezings_are_refused(tmp_path: Path) -> None:
     write(tmp_path / "a")
     write(tmp_path / "b", seed=1)
     (tmp_path / "a" / HELD_OUT).replace(tmp_path / "b" / HELD_OUT)
-    with pytest.raises(FolderError, match="not made together"):
+    with pytest.raises(FolderError, match=r"1 broken: held-out\.arrow has"):
         FrozenCorpus(tmp_path / "b")
+
+
+def test_every_changed_byte_is_refused(tmp_path: Path) -> None:
+    write(tmp_path)
+    for path in [path for path in tmp_path.rglob("*") if path.is_file()]:
+        content = path.read_bytes()
+        for place in range(0, len(content), 7):
+            path.write_bytes(content[:place] + bytes([content[place] ^ 1 << place % 8]) + content[place + 1 :])
+            with pytest.raises(FolderError, match=r"broken.*`overwrite`"):
+                FrozenCorpus(tmp_path)
+        path.write_bytes(content)
+    assert FrozenCorpus(tmp_path).samples.num_samples == 2
 
 
 def test_only_a_folder_of_its_own_is_written_to(tmp_path: Path) -> None:
     assert is_writable(tmp_path / "new") and is_writable(tmp_path)
     write(tmp_path)
-    (tmp_path / SAMPLES).unlink()
-    assert is_writable(tmp_path) and not is_frozen(tmp_path), "what a kill left is finished by the next"
+    (tmp_path / CHECKSUMS).unlink()
+    assert is_writable(tmp_path) and not is_finished(tmp_path), "what a kill left is finished by the next"
+    with pytest.raises(FolderError, match="checksums are missing"):
+        FrozenCorpus(tmp_path)
     (tmp_path / "thesis.tex").write_text("precious")
     assert not is_writable(tmp_path) and not is_writable(tmp_path / "thesis.tex")
 
@@ -75,9 +90,9 @@ def test_changed_bytes_are_found(tmp_path: Path) -> None:
     (tmp_path / SAMPLES).write_bytes(content)
     vocabulary = next((tmp_path / "tokenizer").iterdir())
     vocabulary.unlink()
-    with pytest.raises(FolderError, match=r"2 broken: samples\.arrow its bytes were changed.*`overwrite`") as refusal:
+    with pytest.raises(FolderError, match=r"2 broken: samples\.arrow has other bytes.*`overwrite`") as refusal:
         verify_frozen(tmp_path)
-    assert f"tokenizer/{vocabulary.name} cannot be read" in str(refusal.value)
+    assert f"tokenizer/{vocabulary.name} is missing" in str(refusal.value)
     (tmp_path / CHECKSUMS).unlink()
     with pytest.raises(FolderError, match="checksums are missing"):
         verify_frozen(tmp_path)

@@ -6,7 +6,7 @@ import pytest
 from bertie.data.build.journal import Journal
 from bertie.data.frozen_corpus import SAMPLES
 from bertie.data.manifest import Manifest, TokenizerEntry, added
-from bertie.disk import write_file
+from bertie.disk import sealed, write_file
 from bertie.errors import FolderError
 
 TOKENIZER = TokenizerEntry(digest="abc", kind="wordpiece", size=100, unk=1)
@@ -29,9 +29,31 @@ def test_what_is_wrong_is_said(tmp_path: Path) -> None:
     (tmp_path / "manifest.json").write_text(json.dumps({"version": 99}))
     with pytest.raises(FolderError, match="version 99"):
         Manifest.read(tmp_path)
-    (tmp_path / "manifest.json").write_text(json.dumps({"version": 1, "tokenizer": 5}))
+    (tmp_path / "manifest.json").write_bytes(sealed(json.dumps({"version": 98}, indent=1)))
+    with pytest.raises(FolderError, match=r"version 98, .*build the corpus again with this version"):
+        Manifest.read(tmp_path)
+    (tmp_path / "manifest.json").write_text(json.dumps({"version": 2, "tokenizer": 5}))
+    with pytest.raises(FolderError, match="was changed after it was written"):
+        Manifest.read(tmp_path)
+    (tmp_path / "manifest.json").write_bytes(sealed(json.dumps({"version": 2, "tokenizer": 5}, indent=1)))
     with pytest.raises(FolderError, match="tokenizer"):
         Manifest.read(tmp_path)
+
+
+def test_every_changed_byte_is_refused(tmp_path: Path) -> None:
+    manifest = Manifest(tokenizer=TOKENIZER, counts={"documents read": 3}, dropped={"duplicate documents": 1})
+    manifest.write(tmp_path)
+    path = tmp_path / "manifest.json"
+    content = path.read_bytes()
+    for place in range(len(content)):
+        for bit in (0, 5):  # the latter turns letters into capitals, and blanks into nothing
+            path.write_bytes(content[:place] + bytes([content[place] ^ 1 << bit]) + content[place + 1 :])
+            with pytest.raises(FolderError, match=r"manifest\.json: .*(changed|cannot be read).*from a copy"):
+                Manifest.read(tmp_path)
+    for changed in (content + b" ", content[:-1], content.replace(b"\n", b"\r\n")):
+        path.write_bytes(changed)
+        with pytest.raises(FolderError, match="was changed after it was written"):
+            Manifest.read(tmp_path)
 
 
 def test_a_folder_without_a_manifest_is_called_what_it_is(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from bertie.data.manifest import Manifest, TokenizerEntry
 from bertie.errors import InputError, SpecError
 from bertie.quickstart import plan as plan_file
 from bertie.quickstart import stages as stages_file
@@ -66,8 +67,7 @@ def run(commands: list[list[str]]) -> Run:
         (out / "summary.json").write_text(json.dumps(SUMMARY))
         (out / "vocab_report.json").write_text(json.dumps(REPORT))
         (out / "config.json").write_text("{}")
-        manifest = {"tokenizer": {"digest": "", "kind": "wordpiece", "size": 300}}
-        (out / "manifest.json").write_text(json.dumps({"version": 1, **manifest}))
+        Manifest(tokenizer=TokenizerEntry(digest="", kind="wordpiece", size=300)).write(out)
 
     return write_result
 

@@ -1,6 +1,10 @@
-"""Reads the documents of a corpus folder by number, without loading the rest."""
+"""Reads the documents of a corpus folder by number, without loading the rest.
+
+The bytes of a shard are compared with its checksum when it is first opened: damaged text is refused, not learned.
+"""
 
 import hashlib
+import os
 from collections.abc import Iterable, Iterator
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -24,6 +28,7 @@ class Corpus:
         self.folder, self.manifest = folder, manifest
         self._begins = offsets_of(np.array([entry.num_documents for entry in manifest.shards], dtype=np.int64))
         self._open = lru_cache(maxsize=OPEN_SHARDS)(self._open_shard)
+        self._checked: set[int] = set()  # shards whose bytes are those that were written
 
     @classmethod
     def open(cls, folder: str | Path, tokenizer: Tokenizer | None = None) -> Self:
@@ -40,7 +45,11 @@ class Corpus:
         self.__init__(*state)  # type: ignore[misc]
 
     def _open_shard(self, number: int) -> Shard:
-        return Shard(self.folder / self.manifest.shards[number].name)
+        entry = self.manifest.shards[number]
+        if number not in self._checked:
+            check_files(self.folder, [entry])
+            self._checked.add(number)
+        return Shard(self.folder / entry.name)
 
     @property
     def num_documents(self) -> int:
@@ -85,6 +94,7 @@ class Corpus:
         for number, entry in enumerate(self.manifest.shards):
             faults = file_faults(self.folder, entry)
             if not faults:
+                self._checked.add(number)
                 shard = self._open_shard(number)
                 if shard.num_documents != entry.num_documents:
                     faults = [f"has {shard.num_documents:,} documents, the manifest says {entry.num_documents:,}"]
@@ -94,35 +104,30 @@ class Corpus:
             yield file, file_faults(self.folder, file)
 
 
-def check_sizes(folder: Path, manifest: Manifest) -> None:
-    """Refuses a corpus with files that are missing or of another size; `verify` looks at their bytes as well."""
-    for entry in (*manifest.shards, *manifest.signatures):
-        try:
-            size = (folder / entry.name).stat().st_size
-        except OSError as error:
-            fault = f"cannot be read ({error.strerror})"
-        else:
-            fault = _size_fault(size, entry)
-        if fault:
+def check_files(folder: Path, entries: Iterable[FileEntry], bytes_too: bool = True) -> None:
+    """Refuses files that are missing or have other bytes than were written; without `bytes_too` only another size."""
+    for entry in entries:
+        for fault in file_faults(folder, entry, bytes_too):
             hint = "restore it from a copy, or build the corpus again; bertie corpus verify looks at all files"
             raise FolderError(f"{entry.name} {fault}", where=str(folder), hint=hint)
 
 
-def _size_fault(size: int, entry: FileEntry) -> str:
-    return "" if size == entry.num_bytes else f"has {size:,} bytes, {entry.num_bytes:,} were written"
-
-
-def file_faults(folder: Path, entry: FileEntry) -> list[str]:
+def file_faults(folder: Path, entry: FileEntry, bytes_too: bool = True) -> list[str]:
     """Whether the file has the bytes that were written."""
+    path = folder / entry.name
     try:
-        with (folder / entry.name).open("rb") as file:
-            found = hashlib.file_digest(file, "sha256").hexdigest()
-            size = file.tell()
+        if not path.is_file():  # a pipe would never end
+            return ["is not a file" if path.exists() else "is missing"]
+        with path.open("rb") as file:
+            size = os.fstat(file.fileno()).st_size
+            if size != entry.num_bytes:
+                return [f"has {size:,} bytes, {entry.num_bytes:,} were written"]
+            found = hashlib.file_digest(file, "sha256").hexdigest() if bytes_too else entry.sha256
     except OSError as error:
         return [f"cannot be read ({error.strerror})"]
-    if fault := _size_fault(size, entry):
-        return [fault]
-    return [] if found == entry.sha256 else [f"its bytes were changed: sha256 is {found}, was {entry.sha256}"]
+    if found != entry.sha256:
+        return [f"has other bytes than were written: sha256 is {found}, was {entry.sha256}"]
+    return []
 
 
 def check_tokenizer(entry: TokenizerEntry, tokenizer: Tokenizer, where: str) -> None:

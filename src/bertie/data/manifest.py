@@ -1,5 +1,5 @@
-"""The `manifest.json` of a corpus folder: counts, options, digests and checksums. It is written last and atomically, so
-that a folder either has a whole corpus or none."""
+"""The `manifest.json` of a corpus folder: counts, options, digests and checksums, its own among them. It is written
+last and atomically, so that a folder either has a whole corpus or none."""
 
 import hashlib
 import json
@@ -10,11 +10,12 @@ from typing import Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from bertie.disk import write_file
+from bertie.disk import is_sealed, sealed, write_file
 from bertie.errors import FolderError
 
 FILE = "manifest.json"
-VERSION = 1
+VERSION = 2
+AGAIN = "restore it from a copy, or build the corpus again"
 BUILD_FOLDER, JOURNAL = ".build", "journal.jsonl"  # of a build that is not finished
 FROZEN = "samples.arrow"  # what a folder of frozen samples has instead
 
@@ -86,27 +87,30 @@ class Manifest(Entry):
         return sum(shard.num_tokens for shard in self.shards)
 
     def write(self, folder: Path) -> None:
-        write_file(folder / FILE, (self.model_dump_json(indent=1) + "\n").encode())
+        write_file(folder / FILE, sealed(self.model_dump_json(indent=1) + "\n"))
 
     @classmethod
     def read(cls, folder: Path) -> Self:
         path = folder / FILE
         try:
-            content = json.loads(path.read_bytes())
+            content = path.read_bytes()
+            facts = json.loads(content)
         except FileNotFoundError:
             raise _missing(folder) from None
-        except (OSError, ValueError) as error:
-            raise FolderError(f"cannot be read ({error})", where=str(path), hint="build the corpus again") from None
-        version = content.get("version") if isinstance(content, dict) else None
-        if version != VERSION:
+        except (OSError, ValueError, RecursionError) as error:
+            raise FolderError(f"cannot be read ({error})", where=str(path), hint=AGAIN) from None
+        intact, version = is_sealed(content), facts.get("version") if isinstance(facts, dict) else None
+        if intact is not False and version != VERSION:
             hint = "build the corpus again with this version of bertie"
             raise FolderError(f"is of version {version}, this bertie reads {VERSION}", where=str(path), hint=hint)
+        if not intact:
+            raise FolderError("was changed after it was written", where=str(path), hint=AGAIN)
         try:
-            return cls.model_validate(content)
+            return cls.model_validate({name: value for name, value in facts.items() if name != "sha256"})
         except ValidationError as error:
             first = error.errors(include_url=False)[0]
             field = ".".join(str(step) for step in first["loc"])
-            raise FolderError(f"{field}: {first['msg']}", where=str(path), hint="build the corpus again") from None
+            raise FolderError(f"{field}: {first['msg']}", where=str(path), hint=AGAIN) from None
 
 
 def _missing(folder: Path) -> FolderError:

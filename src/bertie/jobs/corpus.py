@@ -10,7 +10,7 @@ from bertie.data.build import BuildOptions, BuildReport
 from bertie.data.build import add_to_corpus as add_texts
 from bertie.data.build import build_corpus as build_from_texts
 from bertie.data.build.build_source import slice_bytes
-from bertie.data.corpus import Corpus
+from bertie.data.corpus import Corpus, check_files
 from bertie.errors import FolderError, TokenizerError
 from bertie.jobs.job import Group, Job, option
 from bertie.jobs.result import Result, Temporary, place_for
@@ -240,7 +240,9 @@ def open_tokenizer(given: Any) -> Tokenizer:
 
 def open_corpus(folder: Path, tokenizer: Path | None = None) -> tuple[Corpus, Tokenizer]:
     """A corpus with the tokenizer that made it: the folder's own, or the one given."""
-    Corpus.open(folder)  # what is wrong with the folder is reported before what is wrong with the tokenizer
+    manifest = Corpus.open(folder).manifest  # what is wrong here is reported before what is wrong with the tokenizer
+    if tokenizer is None:
+        check_files(folder, manifest.tool_files)
     found = find_tokenizer(folder, tokenizer)
     return Corpus.open(folder, found), found
 

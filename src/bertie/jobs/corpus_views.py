@@ -10,7 +10,7 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from bertie.data.frozen_corpus import SAMPLES, is_frozen, is_writable
+from bertie.data.frozen_corpus import SAMPLES, is_finished, is_writable
 from bertie.data.reports.corpus_page import corpus_page
 from bertie.data.reports.corpus_report import Bin, CorpusReport, report_corpus, with_leakage
 from bertie.data.reports.document_view import MaskKind, Word, view_document
@@ -202,7 +202,7 @@ class FreezeCorpusJob(Job):
 
     def run(self, on_event: OnEvent = ignore) -> "FrozenSamples":
         out, chosen = self.out, self.samples
-        if is_frozen(out) and not self.overwrite:
+        if is_finished(out) and not self.overwrite:
             hint = "give another folder as `out`, or `overwrite`"
             raise SpecError("there are frozen samples here already", where=str(out), hint=hint)
         if not is_writable(out):

@@ -97,3 +97,17 @@ def test_clearing_leaves_the_lock_and_what_is_to_be_kept(tmp_path: Path) -> None
         (journal.folder / INPUT).mkdir()
         journal.clear(keep=INPUT)
         assert sorted(path.name for path in journal.folder.iterdir()) == [INPUT, "lock"]
+
+
+def test_a_damaged_line_is_named(tmp_path: Path) -> None:
+    with Journal(tmp_path) as journal:
+        journal.start({"a": 1}, {}, never)
+        journal.note("tokens", "0", {"bytes": 5})
+        journal.note("tokens", "1", {"bytes": 6})
+    path = tmp_path / FOLDER / FILE
+    path.write_bytes(path.read_bytes().replace(b'"bytes":5', b'"bytes":7'))
+    with (
+        Journal(tmp_path) as journal,
+        pytest.raises(UserError, match=r"journal\.jsonl:2: .* is damaged; give `restart`"),
+    ):
+        journal.start({"a": 1}, {}, never)

@@ -245,7 +245,7 @@ def test_a_restart_with_input_that_cannot_be_read_costs_nothing(
     assert Corpus.open(tmp_path / "c").num_documents == 1
 
 
-@pytest.mark.parametrize(("kind", "fault"), [("shard", "bytes"), ("signatures", "bytes"), ("shard", "cannot be read")])
+@pytest.mark.parametrize(("kind", "fault"), [("shard", "bytes"), ("signatures", "bytes"), ("shard", "is missing")])
 def test_nothing_is_added_to_a_corpus_with_a_cut_or_missing_file(
     tmp_path: Path, tokenizer: Tokenizer, write_documents: Callable[..., Path], kind: str, fault: str
 ) -> None:

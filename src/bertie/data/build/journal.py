@@ -1,9 +1,10 @@
-"""Keeps what a build has finished: a file of JSON lines, one after each finished work, that survives a kill at any
-moment, and the lock that keeps a second build out of the folder."""
+"""Keeps what a build has finished: a file of lines, a checksum and JSON, one after each finished work, that survives a
+kill at any moment, and the lock that keeps a second build out of the folder."""
 
 import json
 import os
 import shutil
+import zlib
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO, Self
@@ -15,7 +16,7 @@ from bertie.errors import FolderError, UserError
 
 LOCK = "lock"
 INPUT = "input"  # standard input, copied
-VERSION = 2
+VERSION = 3
 WRONG = ("input", "wrong")  # stage and part of the note that the user was asked to fix the input
 SHOWN = 5  # differences
 
@@ -126,8 +127,16 @@ class Journal:
         whole = content[: content.rfind(b"\n") + 1]
         if len(whole) != len(content):
             os.truncate(path, len(whole))
-        lines = [json.loads(line) for line in whole.splitlines()]
-        if not lines or lines[0].get("version") != VERSION:
+        if not whole or whole.startswith(b"{"):  # of an earlier version
+            return None
+        lines = []
+        for number, line in enumerate(whole.split(b"\n")[:-1], 1):
+            checksum, _, content = line.partition(b" ")
+            if checksum != _checksum(content):
+                hint = "give `restart` to start over"
+                raise UserError("the journal of the unfinished build is damaged", where=f"{path}:{number}", hint=hint)
+            lines.append(json.loads(content))
+        if lines[0]["version"] != VERSION:
             return None
         for line in lines[1:]:
             self.notes[line["stage"], line["part"]] = line["facts"]
@@ -162,7 +171,12 @@ def _noted(stage: str, part: str, facts: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _line(content: Mapping[str, Any]) -> bytes:
-    return (json.dumps(content, ensure_ascii=False, separators=(",", ":")) + "\n").encode()
+    written = json.dumps(content, ensure_ascii=False, separators=(",", ":")).encode()
+    return _checksum(written) + b" " + written + b"\n"
+
+
+def _checksum(content: bytes) -> bytes:
+    return b"%08x" % zlib.crc32(content)
 
 
 def shown(value: Any) -> str:

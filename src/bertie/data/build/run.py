@@ -29,7 +29,7 @@ from bertie.data.build.signing import sign
 from bertie.data.build.sweeping import check_target, next_layer, sweep
 from bertie.data.build.tokenising import load_tools, tokenise
 from bertie.data.build.tools import FOLDER, check_tools, move_tools, save_tools, tools_of, with_copy
-from bertie.data.corpus import Corpus, check_sizes, tokenizer_entry
+from bertie.data.corpus import Corpus, check_files, tokenizer_entry
 from bertie.data.manifest import FILE, FileEntry, Layer, Manifest, ShardEntry, added
 from bertie.disk import sha256_of, writing_to
 from bertie.errors import InputError, UserError
@@ -94,7 +94,9 @@ def add_to_corpus(
     """Appends documents under the options that the corpus was built with. The corpus stays usable meanwhile."""
     target = Path(folder)
     # Mistakes are reported before the folder is touched.
-    check_sizes(target, Corpus.open(target, tokenizer).manifest)
+    manifest = Corpus.open(target, tokenizer).manifest
+    check_files(target, manifest.shards, bytes_too=False)  # they are not read
+    check_files(target, manifest.signatures)
     source = Source(sources, reading)
     with writing_to(target, AGAIN), Journal(target) as journal:
         before = Manifest.read(target)

@@ -6,7 +6,7 @@ import shutil
 from pathlib import Path
 
 from bertie.data.build.build_options import BuildOptions
-from bertie.data.corpus import file_faults
+from bertie.data.corpus import check_files
 from bertie.data.duplicates import SIGNATURES
 from bertie.data.manifest import FileEntry, Manifest, entry_of
 from bertie.disk import sync_folder
@@ -57,10 +57,7 @@ def with_copy(options: BuildOptions, folder: Path) -> BuildOptions:
 
 def check_tools(manifest: Manifest, tools: dict[str, str], folder: Path) -> None:
     """Refuses to add what would be cut differently from the rest of the corpus."""
-    for entry in manifest.tool_files:
-        for fault in file_faults(folder, entry):
-            hint = "restore it from a copy, or build the corpus again"
-            raise FolderError(f"{entry.name} {fault}", where=str(folder), hint=hint)
+    check_files(folder, manifest.tool_files)
     others = [
         f"{name} was {was!r} and is now {tools.get(name)!r}"
         for name, was in manifest.tools.items()
