@@ -109,6 +109,26 @@ def test_a_cache_that_cannot_be_written_is_no_failure(tmp_path: Path) -> None:
     assert probe(child=child(ANSWER), cache=tmp_path / "file" / "machine.json").precisions["float32"].runs
 
 
+@pytest.mark.parametrize("speed", ["Infinity", "NaN", "-1.0", "0.0"])
+def test_a_cache_with_impossible_speeds_is_measured_again(tmp_path: Path, speed: str) -> None:
+    cache = tmp_path / "machine.json"
+    right = probe(child=child(ANSWER), cache=cache).precisions
+    found = str(json.loads(cache.read_text())[machine.cache_key()]["float32"]["speed"])
+    cache.write_text(cache.read_text().replace(found, speed))
+    assert probe(child=child(ANSWER), cache=cache).precisions == right
+
+
+def test_a_cache_that_other_users_may_write_is_not_read(tmp_path: Path) -> None:
+    cache = tmp_path / "machine.json"
+    probe(child=child(ANSWER), cache=cache)
+    assert machine.read_cache(cache) and cache.stat().st_mode & 0o022 == 0
+    cache.chmod(0o666)
+    assert not machine.read_cache(cache)
+    cache.unlink()
+    cache.symlink_to("/dev/zero")
+    assert not machine.read_cache(cache)
+
+
 def test_the_cache_lies_where_the_user_wants_caches(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     assert machine.cache_file() == tmp_path / "bertie" / "machine.json"

@@ -8,6 +8,7 @@ import hashlib
 import os
 import re
 import shutil
+import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -84,6 +85,14 @@ def sync_folder(folder: Path) -> None:
 def sha256_of(path: Path) -> str:
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def is_private(path: Path) -> bool:
+    """Whether the file or folder belongs to this user, and nobody else may write to it."""
+    if os.name != "posix":
+        return True
+    found = path.stat()
+    return found.st_uid == os.geteuid() and not found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
 
 
 def sealed(text: str) -> bytes:

@@ -20,7 +20,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import torch
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 PRECISIONS = ("float32", "bfloat16", "float16", "int8")
 
@@ -48,7 +48,7 @@ class Precision(BaseModel):
     model_config = ConfigDict(frozen=True)
 
     runs: bool
-    speed: float | None  # TFLOP/s, for integers TOP/s
+    speed: float | None = Field(gt=0, allow_inf_nan=False)  # TFLOP/s, for integers TOP/s
     note: str = ""
 
 
@@ -127,13 +127,17 @@ def cache_file() -> Path:
 
 
 def read_cache(file: Path) -> dict[str, dict[str, Precision]]:
-    """What was measured before; nothing when the file is missing, unreadable or broken."""
+    """What was measured before; nothing when the file is missing, unreadable, broken or open to other users."""
+    from bertie.disk import is_private  # as in `write_cache`
+
     try:
+        if not file.is_file() or not is_private(file):
+            return {}
         entries = json.loads(file.read_text(encoding="utf-8"))
         return {
             key: {name: Precision.model_validate(found[name]) for name in PRECISIONS} for key, found in entries.items()
         }
-    except (OSError, ValueError, ValidationError, AttributeError, KeyError, TypeError):
+    except (OSError, ValueError, ValidationError, AttributeError, KeyError, TypeError, RecursionError):
         return {}
 
 
@@ -144,8 +148,9 @@ def write_cache(file: Path, entries: dict[str, dict[str, Precision]]) -> None:
     newest = list(entries.items())[-MOST_CACHED:]
     text = json.dumps({key: {name: found.model_dump() for name, found in entry.items()} for key, entry in newest})
     with contextlib.suppress(OSError):
-        file.parent.mkdir(parents=True, exist_ok=True)
+        file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         write_file(file, text.encode())
+        file.chmod(0o600)  # one that other users may write is not read
 
 
 # --- measuring, seen from the parent

@@ -26,7 +26,8 @@ CHECK = Path(__file__).with_name("attention_check.py").read_text(encoding="utf-8
 
 
 ENDS: list[Any] = [NUMBER, NUMBER, ctypes.c_uint64, ctypes.c_int]
-TYPES = {
+TYPES: dict[str, list[Any]] = {
+    "lanes": [],
     "attend": [POINTER] * 7 + [WHOLE] * 8 + ENDS,
     "attend_backward": [POINTER] * 10 + [WHOLE] * 4 + [POINTER] + ENDS,
 }

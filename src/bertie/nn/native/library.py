@@ -2,8 +2,12 @@
 
 There is none wherever anything is missing: no compiler, no writable cache, wrong answers, a crash. There is no message
 then: the torch path does the same work. `BERTIE_NATIVE=0` switches all kernels off.
+
+A library ends with the digest of its bytes, which the loader of the system ignores: one that was cut short, which would
+kill the process, or changed is compiled again. What other users could have written is never loaded.
 """
 
+import atexit
 import ctypes
 import hashlib
 import os
@@ -12,6 +16,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -20,10 +25,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from bertie.disk import atomic_file, is_private
 from bertie.machine import cache_file
 
 FLAGS = ("-O3", "-march=native", "-fopenmp", "-shared", "-fPIC", "-std=gnu11")
 TIME_LIMIT = 60
+DIGEST_SIZE = hashlib.sha256().digest_size
 
 
 Types = Mapping[str, Sequence[Any]]  # the argument types of each function
@@ -36,8 +43,12 @@ def lazy_library(name: str, check: str, types: Types) -> Callable[[], ctypes.CDL
     @cache
     def load() -> ctypes.CDLL | None:
         library = load_library(Path(__file__).with_name(name), check)
-        for function, arguments in types.items() if library is not None else ():
-            getattr(library, function).argtypes = arguments
+        try:
+            for function, arguments in types.items() if library is not None else ():
+                getattr(library, function).argtypes = arguments
+        except AttributeError as error:
+            warnings.warn(f"the library of {name} lacks a function ({error}): torch does its work", stacklevel=3)
+            return None
         return library
 
     return load
@@ -48,20 +59,58 @@ def load_library(source: Path, check: str) -> ctypes.CDLL | None:
     if os.environ.get("BERTIE_NATIVE") == "0" or compiler is None or sys.platform != "linux":
         return None
     try:
-        library = cache_file().parent / "native" / f"{source.stem}-{_key(source, compiler, check)}.so"
+        library = _folder(cache_file().parent) / f"{source.stem}-{_key(source, compiler, check)}.so"
         refused = library.with_suffix(".refused")
         if refused.exists():
             return None
-        if not library.exists() and not _compile(compiler, source, library, check, refused):
+        if not _is_intact(library) and not _compile(compiler, source, library, check, refused):
             return None
         return ctypes.CDLL(str(library))
     except (OSError, subprocess.SubprocessError):
         return None
 
 
+def _folder(cache_folder: Path) -> Path:
+    """Where libraries are kept: a folder that only this user can write to. Where others could, what is there is
+    removed; where the folder is another user's, libraries are compiled for this process alone."""
+    folder = cache_folder / "native"
+    for one in (cache_folder, folder):
+        one.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if all(map(is_private, (cache_folder, folder))):
+        return folder
+    if all(one.stat().st_uid == os.geteuid() for one in (cache_folder, folder)):
+        for one in (cache_folder, folder):
+            one.chmod(one.stat().st_mode & ~0o022)
+        for old in folder.iterdir():
+            shutil.rmtree(old) if old.is_dir() and not old.is_symlink() else old.unlink()
+        _warn_once(f"{folder}: other users could write here, so the kernels kept there are compiled again")
+        return folder
+    _warn_once(f"{folder}: belongs to another user, so kernels are compiled for this process alone; remove it")
+    return _own_folder()
+
+
+@cache
+def _warn_once(text: str) -> None:
+    warnings.warn(text, stacklevel=6)
+
+
+@cache
+def _own_folder() -> Path:
+    folder = Path(tempfile.mkdtemp(prefix="bertie-native-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
+
+
+def _is_intact(library: Path) -> bool:
+    """Whether it is there, this user's, and has the bytes that were compiled."""
+    if not library.is_file() or not is_private(library):
+        return False
+    content, digest = (whole := library.read_bytes())[:-DIGEST_SIZE], whole[-DIGEST_SIZE:]
+    return hashlib.sha256(content).digest() == digest
+
+
 def _compile(compiler: str, source: Path, library: Path, check: str, refused: Path) -> bool:
     """A library that compiles but fails its check is not tried again; one that does not compile may be a full disk."""
-    library.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=library.parent) as folder:
         built = Path(folder) / library.name
         command = [compiler, *FLAGS, "-o", str(built), str(source), "-lm"]
@@ -71,7 +120,10 @@ def _compile(compiler: str, source: Path, library: Path, check: str, refused: Pa
         if subprocess.run(checked, capture_output=True, timeout=TIME_LIMIT, check=False).returncode:
             refused.touch()
             return False
-        built.replace(library)
+        content = built.read_bytes()
+        with atomic_file(library) as file:
+            os.fchmod(file.fileno(), 0o700)
+            file.write(content + hashlib.sha256(content).digest())
     return True
 
 
