@@ -7,6 +7,7 @@
 import hashlib
 import json
 import re
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,12 +16,14 @@ from typing import Any
 import torch
 from pydantic import ValidationError
 
+from bertie.disk import is_sealed
 from bertie.errors import FolderError, SpecError
 from bertie.models.filling import FoundTensors, LoadReport, fill
 from bertie.models.layouts import LAYOUTS, HFLayout
 from bertie.models.model import Model
 from bertie.models.placement import HEADS, describe_apart, place_tensors, write_tensors
 from bertie.models.recipe import Recipe
+from bertie.models.seal import FILES, RESTORE, check_folder
 from bertie.models.weights import read_file, read_weights
 from bertie.spec import first_mistake
 
@@ -200,11 +203,17 @@ def read_card(folder: Path, config: str = "config.json") -> dict[str, Any]:
     """Reads bertie.json; empty where the config was changed later, because then another program owns the folder."""
     if not (folder / CARD).exists():
         return {}
-    card = read_json(folder / CARD)
+    card, path = read_json(folder / CARD), folder / CARD
+    if is_sealed(path.read_bytes()) is False:
+        raise FolderError("was changed after it was written", where=str(path), hint=RESTORE)
     if "recipe" not in card:
-        raise FolderError("has no recipe", where=str(folder / CARD))
+        raise FolderError("has no recipe", where=str(path))
     sha256 = hashlib.sha256((folder / config).read_bytes()).hexdigest()
-    return card if card.get("config_sha256") == sha256 else {}
+    if card.get("config_sha256") != sha256:
+        warnings.warn(f"{folder / config}: changed since bertie wrote it, so {CARD} is ignored", stacklevel=3)
+        return {}
+    check_folder(folder, card)
+    return {name: value for name, value in card.items() if name not in ("sha256", FILES)}
 
 
 def _read_recipe(folder: Path, layout: HFLayout, config: dict[str, Any], names: frozenset[str]) -> Recipe:

@@ -6,9 +6,10 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from bertie.errors import FolderError
-from bertie.models.folder import take_place, write_folder
+from bertie.models.folder import CARD, take_place, write_folder
 from bertie.models.model import Model
 from bertie.models.recipe import Recipe
+from bertie.models.seal import seal_folder
 from bertie.models.sentence import SentenceSettings, write_sentence_settings
 from bertie.text import Tokenizer
 
@@ -42,6 +43,7 @@ def save_folder(
             notes.append(_shifted_positions(model.recipe, tokenizer.special.pad))
         if settings is not None:
             notes.append(write_sentence_settings(made, settings, model.recipe.encoder.output_width))
+        seal_folder(made, CARD)
         take_place(made, folder)
     return [note for note in notes if note]
 
