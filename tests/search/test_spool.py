@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from bertie.errors import UserError
 from bertie.search.spool import Journal, Spool, npy_header
 
 
@@ -23,10 +24,27 @@ def test_rows_and_journal_are_read_back_as_they_were_written(tmp_path: Path) -> 
     before = Journal(source="a.txt", settings={"pooling": "mean", "max_length": 8, "normalize": True, "layers": None})
     after = before.model_copy(update={"width": 3, "num_texts": 4, "seconds": 0.5})
     with Spool(tmp_path / "v.npy", "float32") as spool:
-        spool.append(rows, before, after)
+        after = spool.append(rows, before, after)
         np.testing.assert_array_equal(spool.read_rows(1, 2, 3), rows[1:3])
         assert spool.read_journal() == after
         assert after.differences(dict(after.settings)) == []
         assert after.differences({"pooling": "max", "max_length": 8, "normalize": True}) == [
             "pooling was 'mean' and is now 'max'"
         ]
+
+
+def test_damaged_rows_and_a_damaged_journal_are_not_continued(tmp_path: Path) -> None:
+    rows = np.arange(12, dtype=np.float32).reshape(4, 3)
+    before = Journal(source="a.txt", settings={})
+    with Spool(tmp_path / "v.npy", "float32") as spool:
+        after = spool.append(rows, before, before.model_copy(update={"width": 3, "num_texts": 4}))
+        spool.rewind(after)
+        content = bytearray(spool.part.read_bytes())
+        content[-5] ^= 1
+        spool.part.write_bytes(content)
+        with pytest.raises(UserError, match=r"v\.npy\.part: the rows .* were changed; give `restart`"):
+            spool.rewind(after)
+        journal = spool.journal_path.read_bytes()
+        spool.journal_path.write_bytes(journal.replace(b'"num_texts": 4', b'"num_texts": 3'))
+        with pytest.raises(UserError, match="the journal cannot be read; give `restart`"):
+            spool.read_journal()

@@ -247,8 +247,7 @@ class _Run:
 
     def _save(self, vectors: np.ndarray, counted: Mapping[str, object]) -> None:
         after = self.journal.model_copy(update=counted)
-        self.spool.append(vectors, self.journal, after)
-        self.journal = after
+        self.journal = self.spool.append(vectors, self.journal, after)
 
     def _same_texts(self, reader: TextReader) -> Iterator[str]:
         """The texts a second time, for the table. They may have changed in between: then it must not be written."""

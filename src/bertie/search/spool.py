@@ -1,17 +1,19 @@
 """Stores rows so that they survive a kill: chunks of vectors go to `<target>.part`, an .npy file whose header is set at
-the end, and `<target>.journal` counts how many of its rows are safe."""
+the end, and `<target>.journal` counts how many of its rows are safe. Both have checksums: damage is not continued."""
 
 import io
+import json
 import os
+import zlib
 from contextlib import AbstractContextManager
 from glob import escape
 from pathlib import Path
 from typing import BinaryIO, Literal, Self
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict
 
-from bertie.disk import PART, lock_file, sync_file, sync_folder, write_file, writing_to
+from bertie.disk import PART, is_sealed, lock_file, sealed, sync_file, sync_folder, write_file, writing_to
 from bertie.errors import FolderError, UserError
 
 Setting = str | int | float | bool | None
@@ -22,11 +24,12 @@ class Journal(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    version: Literal[1] = 1
+    version: Literal[2] = 2
     state: Literal["embedding", "finishing"] = "embedding"
     source: str
     settings: dict[str, Setting]
     texts_digest: str = ""  # of the texts whose rows are safe
+    rows_checksum: int = 0  # of these rows
     width: int | None = None
     num_texts: int = 0
     num_tokens: int = 0
@@ -75,10 +78,14 @@ class Spool:
 
     def read_journal(self) -> Journal | None:
         try:
-            return Journal.model_validate_json(self.journal_path.read_bytes())
+            content = self.journal_path.read_bytes()
+            if not is_sealed(content):
+                raise ValueError("its bytes were changed")
+            facts = json.loads(content)
+            return Journal.model_validate({name: value for name, value in facts.items() if name != "sha256"})
         except FileNotFoundError:
             return None
-        except (ValidationError, OSError) as error:
+        except (ValueError, OSError) as error:  # pydantic's error is a ValueError
             hint = "give `restart` to start over"
             raise UserError("the journal cannot be read", where=str(self.journal_path), hint=hint) from error
 
@@ -88,21 +95,37 @@ class Spool:
         if self.part.stat().st_size < size:
             what = f"the file has fewer than the {journal.num_texts:,} rows that {self.journal_path.name} counts"
             raise UserError(what, where=str(self.part), hint="give `restart` to start over")
+        if journal.width is not None and self._checksum(journal) != journal.rows_checksum:
+            what = f"the rows that {self.journal_path.name} counts were changed"
+            raise UserError(what, where=str(self.part), hint="give `restart` to start over")
         with self.guard(journal.num_texts):
             self.file.truncate(size)
             self.file.seek(size)
 
-    def append(self, rows: np.ndarray, before: Journal, after: Journal) -> None:
-        """Rows first, and on the disk, before the journal counts them."""
+    def _checksum(self, journal: Journal) -> int:
+        """Of the rows that are counted, as they are in the file."""
+        assert journal.width is not None
+        total, begin = 0, self._offset(0, journal.width)
+        self.file.seek(begin)
+        left = self._offset(journal.num_texts, journal.width) - begin
+        while left and (piece := self.file.read(min(left, 1 << 20))):
+            total, left = zlib.crc32(piece, total), left - len(piece)
+        return total
+
+    def append(self, rows: np.ndarray, before: Journal, after: Journal) -> Journal:
+        """Rows first, and on the disk, before the journal counts them. Returns the journal with their checksum."""
+        content = np.ascontiguousarray(rows, self.dtype).tobytes()
+        after = after.model_copy(update={"rows_checksum": zlib.crc32(content, before.rows_checksum)})
         with self.guard(before.num_texts):
             if before.width is None:
                 _write_all(self.file, npy_header(0, rows.shape[1], self.dtype))
-            _write_all(self.file, np.ascontiguousarray(rows, self.dtype).tobytes())
+            _write_all(self.file, content)
             sync_file(self.file)
             self.write_journal(after)
+        return after
 
     def write_journal(self, journal: Journal) -> None:
-        write_file(self.journal_path, journal.model_dump_json(indent=2).encode())
+        write_file(self.journal_path, sealed(journal.model_dump_json(indent=2)))
 
     def read_rows(self, start: int, count: int, width: int) -> np.ndarray:
         values = np.fromfile(self.part, self.dtype, count=count * width, offset=self._offset(start, width))
