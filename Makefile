@@ -45,6 +45,10 @@ test: check  ## check, then every test that is not slow
 test-slow: $(STAMP)  ## the slow tests alone
 	$(PYTEST) -m slow
 
+.PHONY: faults
+faults: $(STAMP)  ## try kills, full disks, changed bytes, hostile folders and misuses; writes docs/reliability.md
+	$(PYTHON) -m tests.faults
+
 .PHONY: bench
 bench: $(STAMP)  ## measure bertie beside its peers (they get an environment of their own, .venv-peers)
 	$(PYTHON) benchmarks/embed.py

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from bertie.data.corpus import Corpus, write_shards
-from bertie.data.manifest import TokenizerEntry
+from bertie.data.manifest import FileEntry, TokenizerEntry
 from bertie.data.shards import CorpusDocument
 from bertie.errors import FolderError
 from bertie.text.tokenizers.tokenizer import load_tokenizer
@@ -71,8 +71,13 @@ def test_a_damaged_shard_is_refused_when_it_is_first_read(corpus: Corpus) -> Non
 
 
 def test_a_shard_is_checked_once(corpus: Corpus, monkeypatch: pytest.MonkeyPatch) -> None:
-    opened, checked = Corpus.open(corpus.folder), []
-    monkeypatch.setattr("bertie.data.corpus.file_faults", lambda folder, entry, *_: checked.append(entry.name) or [])
+    opened, checked = Corpus.open(corpus.folder), list[str]()
+
+    def check(folder: Path, entry: FileEntry, *_: object) -> list[str]:
+        checked.append(entry.name)
+        return []
+
+    monkeypatch.setattr("bertie.data.corpus.file_faults", check)
     monkeypatch.setattr("bertie.data.corpus.OPEN_SHARDS", 1)
     for number in (0, 24, 3, 12, 24):
         opened.document(number)

@@ -31,6 +31,7 @@ and memory. What may become of it:
 - announced: it goes on, and a warning names the file.
 - recovered: the same command, run again, ends in the same bits as an undisturbed one.
 - same result: nothing that the command reads was hit, or what was hit does not matter.
+- opened: a model folder that is odd, but describes a model.
 
 The columns after these must be 0: another result without a word, work that is lost, a traceback, a crash or a hang.
 

@@ -44,9 +44,12 @@ def config_values() -> Iterator[Mutation]:
             shown = f"{name}={json.dumps(value)[:30]}"
             yield Mutation(shown, "config.json", edit("config.json", **{name: value}), may_open)
 
-    wrong = (-1, 0, 10**9, HUGE, "many", None, [], {}, 1.5, True)
+    wrong: tuple[Any, ...] = (-1, 10**9, HUGE, "many", None, [], {}, 1.5)
     for name in ("num_hidden_layers", "hidden_size", "vocab_size", "intermediate_size"):
         yield from values(name, *wrong)
+    yield from values("num_hidden_layers", 0, True, may_open=True)  # what is left is a model, and says what is not used
+    for name in ("hidden_size", "vocab_size", "intermediate_size"):
+        yield from values(name, 0, True)
     yield from values("num_attention_heads", -1, 0, 3, 10**9, "two", None)
     yield from values("max_position_embeddings", -1, 0, HUGE, "long")
     yield from values("type_vocab_size", -1, HUGE, "two")
@@ -142,13 +145,13 @@ def tokenizers() -> Iterator[Mutation]:
         return act
 
     file = "tokenizer.json"
-    panic = {"type": "Split", "pattern": {"Regex": "(?<=a+)b"}, "behavior": "Isolated", "invert": False}
+    panic = {"type": "Split", "pattern": {"Regex": "(x+x+)+y"}, "behavior": "Isolated", "invert": False}
     yield Mutation("tokenizer: unknown token missing", file, model(unk_token="[NOSUCH]"))
     yield Mutation("tokenizer: huge id", file, model(vocab={"[UNK]": 0, "[MASK]": 2**32 - 2, "[CLS]": 1, "[SEP]": 2}))
     yield Mutation("tokenizer: negative id", file, model(vocab={"[UNK]": -1}))
     yield Mutation("tokenizer: no vocabulary", file, model(vocab={}))
     yield Mutation("tokenizer: nosuch type", file, model(type="NoSuch"))
-    yield Mutation("tokenizer: pattern that panics", file, edit(file, pre_tokenizer=panic))
+    yield Mutation("tokenizer: pattern that panics", file, edit(file, pre_tokenizer=panic), may_open=True)
     yield Mutation("tokenizer: normalizer of a number", file, edit(file, normalizer=5))
     yield Mutation("tokenizer: decoder of a number", file, edit(file, decoder=5))
     yield Mutation("tokenizer: added tokens of a number", file, edit(file, added_tokens=5))
@@ -190,24 +193,34 @@ def replace(file: str, content: bytes) -> Callable[[Path], object]:
     return lambda folder: (folder / file).write_bytes(content)
 
 
+def instead(file: str, make: Callable[[Path], object]) -> Callable[[Path], object]:
+    """Puts something else in the place of a file."""
+
+    def act(folder: Path) -> None:
+        (folder / file).unlink(missing_ok=True)
+        make(folder / file)
+
+    return act
+
+
 def as_folder(file: str) -> Callable[[Path], object]:
-    return lambda folder: ((folder / file).unlink(missing_ok=True), (folder / file).mkdir())
+    return instead(file, Path.mkdir)
 
 
 def as_link(file: str, target: str) -> Callable[[Path], object]:
-    return lambda folder: ((folder / file).unlink(missing_ok=True), (folder / file).symlink_to(target))
+    return instead(file, lambda path: path.symlink_to(target))
 
 
 def as_pipe(file: str) -> Callable[[Path], object]:
-    return lambda folder: ((folder / file).unlink(missing_ok=True), os.mkfifo(folder / file))
+    return instead(file, os.mkfifo)
 
 
 def legacy(content: bytes) -> Callable[[Path], object]:
-    return lambda folder: ((folder / WEIGHTS).unlink(), (folder / "pytorch_model.bin").write_bytes(content))
+    return instead(WEIGHTS, lambda path: path.with_name("pytorch_model.bin").write_bytes(content))
 
 
 def sharded(index: bytes) -> Callable[[Path], object]:
-    return lambda folder: ((folder / WEIGHTS).unlink(), (folder / f"{WEIGHTS}.index.json").write_bytes(index))
+    return instead(WEIGHTS, lambda path: path.with_name(f"{WEIGHTS}.index.json").write_bytes(index))
 
 
 def halved(table: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
@@ -220,20 +233,24 @@ def rows(place: Workplace, work: Path, tries: int | None = None) -> list[Tally]:
     chosen = table if tries is None or tries >= len(table) else table[:: max(1, len(table) // tries)]
     source, target = copy(place.model, work / "foreign"), work / "hostile"
     (source / "bertie.json").unlink()
-    ran = run("embed", source, place.lines, "--out", work / "hostile.npy", "--overwrite")
+    out = work / "hostile.npy"
+    ran = run("embed", source, place.lines, "--out", out)
     assert ran.code == 0, ran.stderr
+    wanted = out.read_bytes()
     tallies: dict[str, Tally] = {}
     for one in chosen:
         tally = tallies.setdefault(one.component, Tally("hostile folder", one.component))
         one.change(copy(source, target))
-        ran = run("embed", target, place.lines, "--out", work / "hostile.npy", "--overwrite", seconds=SECONDS)
+        for left in work.glob("hostile.npy*"):
+            left.unlink()
+        ran = run("embed", target, place.lines, "--out", out, seconds=SECONDS)
         if ran.fault:
             tally.add(ran.fault, one.name, ran)
         elif ran.is_clean_error:
             tally.add("clean error")
+        elif out.read_bytes() == wanted:
+            tally.add("same result")
         else:
-            tally.add("same result" if one.may_open else "silent wrong", f"{one.name}: opened", ran)
-        for left in work.glob("hostile.npy*"):
-            left.unlink()
+            tally.add("opened" if one.may_open else "silent wrong", f"{one.name}: opened", ran)
         shutil.rmtree(target, ignore_errors=True)
     return list(tallies.values())

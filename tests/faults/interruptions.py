@@ -95,11 +95,11 @@ def fill_disk_at(number: int) -> None:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         real(handle)
 
-    os.fsync = fsync
+    os.fsync = fsync  # type: ignore[assignment]
 
 
 @contextmanager
-def small_disk(folder: Path, size: str) -> Iterator[Callable[[str], None] | None]:
+def small_disk(folder: Path, size: str) -> Iterator[Callable[[str], object] | None]:
     """A disk of a size, and a function that remounts it; None where mounting is not allowed."""
     folder.mkdir(exist_ok=True)
     mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(folder)], capture_output=True)
@@ -107,7 +107,7 @@ def small_disk(folder: Path, size: str) -> Iterator[Callable[[str], None] | None
         yield None
         return
     try:
-        yield lambda options: subprocess.run(["mount", "-o", f"remount,{options}", str(folder)], check=True) and None
+        yield lambda options: subprocess.run(["mount", "-o", f"remount,{options}", str(folder)], check=True)
     finally:
         subprocess.run(["umount", "-l", str(folder)], check=True)
 

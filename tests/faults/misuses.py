@@ -8,7 +8,6 @@ from tests.faults.workplace import Workplace
 
 SECONDS = 30
 
-NUMBERS = ("-1", "0", "nan", "inf", "-inf", "99999999999999999999", "1e400", "many", "", "0x10", "1_0_0_")
 POSITIVE = ("-1", "0", "nan", "99999999999999999999", "many", "")
 PATHS = ("absent", "", "x" * 5000, "~nosuchuser/x", "/dev/null", "/proc/self/mem", "loop", "name\udcff", "a\0b")
 
@@ -27,14 +26,16 @@ def command_lines(place: Workplace, work: Path) -> Iterator[list[object]]:
     vocab = ["vocab", "train", place.texts, "--out", out]
     # Values of options.
     for line, options, values in (
-        (pretrain, ("--steps", "--max-length", "--batch-tokens", "--save-every", "--eval-rows"), POSITIVE),
+        (pretrain, ("--max-length", "--batch-tokens", "--eval-rows"), POSITIVE),
+        (pretrain, ("--steps", "--save-every"), ("-1", "0", "nan", "many", "")),
         (pretrain, ("--lr", "--dropout"), ("nan", "inf", "-1", "many", "")),
         (pretrain, ("--seed",), ("-1", "nan", "99999999999999999999", "many")),
         (finetune, ("--epochs",), ("-1", "nan", "inf", "99999999999999999999999", "many", "")),
         (finetune, ("--batch", "--max-length"), ("-1", "0", "nan", "99999999999999999999", "many")),
         (finetune, ("--lr",), ("nan", "inf", "-1", "many")),
         (finetune, ("--seed",), ("-1", "99999999999999999999", "many")),
-        (embed, ("--max-length", "--batch-tokens", "--size"), POSITIVE),
+        (embed, ("--max-length", "--size"), POSITIVE),
+        (embed, ("--batch-tokens",), ("-1", "0", "nan", "many", "")),
         (build, ("--workers",), ("0", "-1", "nan", "many")),
         (build, ("--min-characters",), ("-1", "nan", "many")),
         (vocab, ("--size",), ("-1", "0", "nan", "many", "")),
@@ -44,13 +45,14 @@ def command_lines(place: Workplace, work: Path) -> Iterator[list[object]]:
             for value in values:
                 yield [*line, f"{option}={value}"]
     # Choices.
-    for line, options in (
+    choices: list[tuple[list[object], tuple[str, ...]]] = [
         (pretrain, ("--recipe", "--size", "--precision")),
         (embed, ("--pooling", "--layers", "--dtype")),
         (vocab, ("--kind",)),
         (build, ("--language", "--segmenter", "--paragraphs", "--unicode", "--format")),
-    ):
-        for option in options:
+    ]
+    for line, names in choices:
+        for option in names:
             for value in ("nosuch", "", "bert\n", "../x"):
                 if (option, value) != ("--size", "bert\n"):
                     yield [*line, f"{option}={value}"]

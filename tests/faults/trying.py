@@ -20,7 +20,7 @@ from pathlib import Path
 SECONDS, GIGABYTES = 120, 4
 
 # What a try may end in. The last four must not happen.
-OUTCOMES = ("clean error", "announced", "recovered", "same result")
+OUTCOMES = ("clean error", "announced", "recovered", "same result", "opened")
 BAD = ("silent wrong", "loss", "traceback", "crash or hang")
 
 

@@ -95,9 +95,9 @@ def test_another_users_folder_is_not_used(source: Path, monkeypatch: pytest.Monk
     (path,) = kept(source, ".so")
     owner, before = os.geteuid(), path.read_bytes()
     monkeypatch.setattr(os, "geteuid", lambda: owner + 1)
-    monkeypatch.setattr(library_file, "_own_folder", lambda: private)
     private = source.parent / "private"
     private.mkdir()
+    monkeypatch.setattr(library_file, "_own_folder", lambda: private)
     with pytest.warns(UserWarning, match="belongs to another user, .* for this process alone"):
         assert load_library(source, CHECK) is not None
     assert [one.suffix for one in private.iterdir()] == [".so"] and path.read_bytes() == before
