@@ -16,6 +16,7 @@ from bertie.data.frozen_corpus import (
     is_finished,
     is_frozen,
     is_writable,
+    locked,
     verify_frozen,
     write_frozen_corpus,
 )
@@ -121,3 +122,11 @@ def test_a_full_disk_is_one_sentence_and_the_next_command_finishes(
 def test_a_foreign_unfinished_file_is_no_place_to_write(tmp_path: Path) -> None:
     (tmp_path / "video.mkv.part").write_text("precious")
     assert not is_writable(tmp_path)
+
+
+def test_a_second_process_is_kept_out_and_its_lock_is_no_sample(tmp_path: Path) -> None:
+    with locked(tmp_path / "f"):
+        with pytest.raises(FolderError, match="another process is using"), locked(tmp_path / "f"):
+            pass
+        write(tmp_path / "f")
+    assert "lock" not in (tmp_path / "f" / CHECKSUMS).read_text() and is_writable(tmp_path / "f")

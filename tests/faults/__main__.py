@@ -16,7 +16,7 @@ from pathlib import Path
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ["HF_HUB_OFFLINE"] = os.environ["TRANSFORMERS_OFFLINE"] = "1"
 
-from tests.faults import corruption, hostile_folders, interruptions, misuses
+from tests.faults import corruption, foreign_folders, interruptions, misuses
 from tests.faults.trying import BAD, OUTCOMES, Tally, load_everything
 from tests.faults.workplace import Workplace
 
@@ -58,7 +58,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         groups = {
             "corruption": lambda: corruption.rows(place, work, given.bytes),
             "interruptions": lambda: interruptions.rows(place, work, given.interruptions),
-            "hostile": lambda: hostile_folders.rows(place, work),
+            "hostile": lambda: foreign_folders.rows(place, work),
             "misuses": lambda: misuses.rows(place, work),
         }
         for name in given.only or groups:

@@ -76,7 +76,7 @@ def try_failed_writes(command: Command, work: Path, wanted: str, tries: int) -> 
     """The disk is full at one of the moments when what was written has to be safe."""
     tally, chance = Tally("full disk at a sync", command.name), random.Random(command.name)
     for _ in range(tries):
-        out, number = fresh(work, command), chance.randrange(12)
+        out, number = fresh(work, command), chance.randrange(24)
         ran = run(*command.words(out), before=lambda: fill_disk_at(number))  # noqa: B023
         if judge_failure(tally, ran, f"full at sync {number}"):
             finish(tally, command, out, wanted, f"full at sync {number}", "recovered")

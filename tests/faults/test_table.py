@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from tests.faults.__main__ import page
-from tests.faults.hostile_folders import mutations
+from tests.faults.foreign_folders import mutations
 from tests.faults.trying import Ran, Tally
 
 # In a process of its own: it forks, and this one may have threads.
@@ -22,7 +22,7 @@ work = Path(sys.argv[1])
 (work / "place").mkdir()
 place = Workplace(work / "place")
 kinds = ("corpus, verify", "corpus shards, pretrain", "model.safetensors", "vectors of an unfinished embed")
-tallies = [*corruption.rows(place, work, 25, kinds), *misuses.rows(place, work, 8)]
+tallies = [*corruption.rows(place, work, 12, kinds), *misuses.rows(place, work, 5)]
 command = place.commands()[-1]
 (work / "whole").mkdir()
 interruptions.run(*command.words(work / "whole" / command.out))
@@ -71,6 +71,6 @@ def test_the_page_has_a_row_for_each_fault_and_names_what_failed() -> None:
     assert "- kill, embed: killed in try 3: loss" in written and "2 tries, 1 bad" in written
 
 
-def test_there_are_a_hundred_hostile_folders_with_names_of_their_own() -> None:
+def test_there_are_a_hundred_foreign_folders_with_names_of_their_own() -> None:
     names = [one.name for one in mutations()]
     assert len(set(names)) >= 100

@@ -7,7 +7,8 @@ it is not finished.
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +16,12 @@ from bertie.batch import Sample
 from bertie.data.corpus import file_faults
 from bertie.data.frozen import Frozen, write_frozen
 from bertie.data.manifest import Entry, FileEntry, entry_of
-from bertie.disk import is_sealed, sealed, write_file, writing_to
+from bertie.disk import is_sealed, lock_file, sealed, write_file, writing_to
 from bertie.errors import FolderError
 from bertie.text.tokenizers.tokenizer import Tokenizer
 
 SAMPLES, HELD_OUT, TOKENIZER, CHECKSUMS = "samples.arrow", "held-out.arrow", "tokenizer", "checksums.json"
+LOCK = "lock"
 
 
 class Checksums(Entry):
@@ -79,13 +81,24 @@ def is_writable(folder: Path) -> bool:
     """Whether there is nothing else in the folder, so that freezing may write there."""
     if not folder.exists():
         return True
-    own = (SAMPLES, HELD_OUT, TOKENIZER, CHECKSUMS)
+    own = (SAMPLES, HELD_OUT, TOKENIZER, CHECKSUMS, LOCK)
     return folder.is_dir() and all(path.name in own or path in _left_over(folder) for path in folder.iterdir())
 
 
 def _left_over(folder: Path) -> list[Path]:
     """What a kill left of files that were not finished."""
     return [path for name in (SAMPLES, HELD_OUT, CHECKSUMS) for path in folder.glob(f"{name}.*.part")]
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Keeps a second process from freezing into the folder, which is made if needed."""
+    with writing_to(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        lock = (folder / LOCK).open("ab")
+    with lock:
+        lock_file(lock, folder)
+        yield
 
 
 def write_frozen_corpus(
@@ -105,7 +118,7 @@ def write_frozen_corpus(
         if held_out is not None:
             write_frozen(folder / HELD_OUT, held_out, largest, about)
         write_frozen(folder / SAMPLES, samples, largest, about)
-        files = [path for path in sorted(folder.rglob("*")) if path.is_file()]
+        files = [path for path in sorted(folder.rglob("*")) if path.is_file() and path != folder / LOCK]
         sums = Checksums(files=tuple(entry_of(path, str(path.relative_to(folder))) for path in files))
         write_file(folder / CHECKSUMS, sealed(sums.model_dump_json(indent=1) + "\n"))
     return FrozenCorpus(folder)

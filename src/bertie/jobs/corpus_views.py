@@ -10,7 +10,7 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from bertie.data.frozen_corpus import SAMPLES, is_finished, is_writable
+from bertie.data.frozen_corpus import SAMPLES, is_finished, is_writable, locked
 from bertie.data.reports.corpus_page import corpus_page
 from bertie.data.reports.corpus_report import Bin, CorpusReport, report_corpus, with_leakage
 from bertie.data.reports.document_view import MaskKind, Word, view_document
@@ -202,9 +202,7 @@ class FreezeCorpusJob(Job):
 
     def run(self, on_event: OnEvent = ignore) -> "FrozenSamples":
         out, chosen = self.out, self.samples
-        if is_finished(out) and not self.overwrite:
-            hint = "give another folder as `out`, or `overwrite`"
-            raise SpecError("there are frozen samples here already", where=str(out), hint=hint)
+        self._refuse_finished()
         if not is_writable(out):
             raise SpecError("the folder holds other files", where=str(out), hint="give a new folder as `out`")
         check_parent(out / SAMPLES)
@@ -213,18 +211,25 @@ class FreezeCorpusJob(Job):
         if any(isinstance(one.samples, Parallel) for one in small.objectives):
             raise SpecError(f"{self.recipe} learns from texts and their translations, which cannot be frozen")
         recipe = vary(small, mask=chosen.mask, mask_rate=chosen.mask_rate, sentences=chosen.sentences)
-        num_samples = freeze_corpus(
-            out,
-            corpus,
-            tokenizer,
-            recipe,
-            length=chosen.max_length,
-            duplicate_factor=chosen.duplicate_factor,
-            held_out=chosen.held_out,
-            seed=chosen.seed,
-            on_event=on_event,
-        )
+        with locked(out):
+            self._refuse_finished()  # by another process, meanwhile
+            num_samples = freeze_corpus(
+                out,
+                corpus,
+                tokenizer,
+                recipe,
+                length=chosen.max_length,
+                duplicate_factor=chosen.duplicate_factor,
+                held_out=chosen.held_out,
+                seed=chosen.seed,
+                on_event=on_event,
+            )
         return FrozenSamples(out, num_samples, chosen.duplicate_factor)
+
+    def _refuse_finished(self) -> None:
+        if is_finished(self.out) and not self.overwrite:
+            hint = "give another folder as `out`, or `overwrite`"
+            raise SpecError("there are frozen samples here already", where=str(self.out), hint=hint)
 
 
 class FrozenSamples(Result):

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from bertie.disk import PART, lock_file, write_file
+from bertie.disk import PART, lock_file, write_file, writing_to
 from bertie.errors import FolderError, SpecError
 from bertie.models.saving import TEMPORARY
 from bertie.train.pretraining.options import differences
@@ -22,6 +22,7 @@ OPTIONS, CONFIG, SUMMARY = "options.json", "config.toml", "summary.json"
 MODEL, CHECKPOINTS, LOCK = "model", "checkpoints", "lock"
 LAST_GOOD = "last-good"  # a model from before a loss was not finite
 VERSION = 1
+AGAIN = "run it again: it continues"
 
 
 @contextmanager
@@ -47,7 +48,8 @@ def begin(folder: Path, options: Mapping[str, Any], config: str | None = None) -
     """Writes the options of a new run, or checks that an old one continues with its own."""
     now = json.loads(json.dumps({"version": VERSION, **options}))
     if not (folder / OPTIONS).exists():
-        write_file(folder / OPTIONS, (json.dumps(now, indent=1, ensure_ascii=False) + "\n").encode())
+        with writing_to(folder, AGAIN):
+            write_file(folder / OPTIONS, (json.dumps(now, indent=1, ensure_ascii=False) + "\n").encode())
     elif different := differences(read_object(folder / OPTIONS), now):
         more = f" (and {len(different) - 5} more)" if len(different) > 5 else ""
         raise SpecError(
@@ -56,7 +58,8 @@ def begin(folder: Path, options: Mapping[str, Any], config: str | None = None) -
             hint="give the same ones to continue, or name a new folder",
         )
     if config is not None and not (folder / CONFIG).exists():
-        write_file(folder / CONFIG, config.encode())
+        with writing_to(folder, AGAIN):
+            write_file(folder / CONFIG, config.encode())
     # What a kill left behind while a model was written.
     for name in (MODEL, LAST_GOOD):
         for path in (folder / name).glob(f"{TEMPORARY}*"):
@@ -74,7 +77,8 @@ def is_finished(folder: Path) -> bool:
 
 
 def write_summary(folder: Path, facts: Mapping[str, Any]) -> None:
-    write_file(folder / SUMMARY, (json.dumps(facts, indent=1) + "\n").encode())
+    with writing_to(folder, AGAIN):
+        write_file(folder / SUMMARY, (json.dumps(facts, indent=1) + "\n").encode())
 
 
 def read_object(path: Path) -> dict[str, Any]:
