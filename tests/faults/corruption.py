@@ -56,13 +56,19 @@ def kinds(place: Workplace, work: Path) -> list[Kind]:
         ran = run("embed", place.model, place.lines, "--max-length", 16, "--out", folder / "v.npy")
         return ran, (folder / "v.npy").read_bytes() if (folder / "v.npy").exists() else b""
 
+    def building(folder: Path) -> tuple[Ran, object]:
+        ran = run("corpus", "build", place.texts, "--tokenizer", place.vocab, "--workers", 1, "--out", folder)
+        names = ("manifest.json", "shard-*")
+        return ran, [path.read_bytes() for name in names for path in sorted(folder.glob(name))]
+
     stopped, task_stopped = stop_run(place, work), stop_task(place, work)
     vectors = stop_embed(place, work)
     verify = printing("corpus", "verify", None, "--json")
     vector = printing("fill", None, f"{place.lines.read_text().split()[0]} [MASK]", "--json")
     answer = printing("predict", None, place.lines.read_text().splitlines()[0], "--json")
     return [
-        Kind("corpus, verify", place.corpus, ("*", "tokenizer/*"), verify, 25, must_refuse=True),
+        Kind("unfinished corpus build", stop_build(place, work), (".build/*", ".build/*/*"), building, 4),
+        Kind("corpus, verify", place.corpus, ("*", "tokenizer/*"), verify, 21, must_refuse=True),
         Kind("corpus shards, pretrain", place.corpus, ("*.arrow",), learning, 8, must_refuse=True),
         Kind("corpus manifest, pretrain", place.corpus, ("manifest.json",), learning, 3, must_refuse=True),
         Kind("corpus tokenizer, pretrain", place.corpus, ("tokenizer/*",), learning, 2, must_refuse=True),
@@ -103,6 +109,15 @@ def stop_task(place: Workplace, work: Path) -> Path:
     return out
 
 
+def stop_build(place: Workplace, work: Path) -> Path:
+    """Before its manifest is written."""
+    out = work / "stopped-build"
+    words = ["corpus", "build", place.texts, "--tokenizer", place.vocab, "--workers", 1, "--out", out]
+    run(*words, before=die_before_the_manifest)
+    assert (out / ".build" / "journal.jsonl").exists()
+    return out
+
+
 def stop_embed(place: Workplace, work: Path) -> Path:
     out = work / "stopped-embed"
     out.mkdir()
@@ -124,6 +139,14 @@ def die_at_step(number: int) -> None:
             os._exit(1)
 
     Log.write = write  # type: ignore[method-assign, assignment]
+
+
+def die_before_the_manifest() -> None:
+    import os
+
+    from bertie.data.manifest import Manifest
+
+    Manifest.write = lambda self, folder: os._exit(1)  # type: ignore[method-assign]
 
 
 def die_while_embedding() -> None:

@@ -22,7 +22,7 @@ work = Path(sys.argv[1])
 (work / "place").mkdir()
 place = Workplace(work / "place")
 kinds = ("corpus, verify", "corpus shards, pretrain", "model.safetensors", "vectors of an unfinished embed")
-tallies = [*corruption.rows(place, work, 12, kinds), *misuses.rows(place, work, 5)]
+tallies = [*corruption.rows(place, work, 12, kinds), *misuses.rows(place, work, ["fill"])]
 command = place.commands()[-1]
 (work / "whole").mkdir()
 interruptions.run(*command.words(work / "whole" / command.out))

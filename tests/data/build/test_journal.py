@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from bertie.data.build.journal import FILE, FOLDER, INPUT, WRONG, Journal
+from bertie.data.build.journal import FILE, FOLDER, INPUT, WRONG, Journal, checksum_of
 from bertie.errors import UserError
 
 
@@ -111,3 +111,19 @@ def test_a_damaged_line_is_named(tmp_path: Path) -> None:
         pytest.raises(UserError, match=r"journal\.jsonl:2: .* is damaged; give `restart`"),
     ):
         journal.start({"a": 1}, {}, never)
+
+
+def test_files_that_are_not_as_noted_are_named(tmp_path: Path) -> None:
+    with Journal(tmp_path) as journal:
+        journal.start({}, {}, never)
+        (journal.folder / "drops").mkdir()
+        path = journal.folder / "drops" / "0.drops"
+        path.write_bytes(b"drops")
+        journal.note("merge", "duplicates", {"checksums": {"drops/0.drops": checksum_of(path)}})
+        journal.check_files()
+        path.write_bytes(b"props")
+        with pytest.raises(UserError, match=r"0\.drops: a file of the unfinished build is damaged; give `restart`"):
+            journal.check_files()
+        path.unlink()
+        with pytest.raises(UserError, match="is damaged"):
+            journal.check_files()

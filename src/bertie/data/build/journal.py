@@ -99,6 +99,19 @@ class Journal:
         self._write(_line(_noted(stage, part, facts)))
         self.notes[stage, part] = dict(facts)
 
+    def check_files(self) -> None:
+        """Refuses to continue from files that are not as the notes say."""
+        for facts in self.notes.values():
+            for name, checksum in facts.get("checksums", {}).items():
+                path = self.folder / name
+                try:
+                    intact = checksum_of(path) == checksum
+                except OSError:
+                    intact = False
+                if not intact:
+                    hint = "give `restart` to start over"
+                    raise UserError("a file of the unfinished build is damaged", where=str(path), hint=hint)
+
     def clear(self, keep: str | None = None) -> None:
         """Forgets everything but the lock and the folder `keep`."""
         (self.folder / FILE).unlink(missing_ok=True)
@@ -164,6 +177,14 @@ class Journal:
             hint = "use the settings it was started with, or give `restart` to start over"
             what = f"the unfinished build here was started with other settings: {changes}"
             raise UserError(what, where=str(self.corpus), hint=hint)
+
+
+def checksum_of(path: Path) -> int:
+    total = 0
+    with path.open("rb") as file:
+        while piece := file.read(1 << 20):
+            total = zlib.crc32(piece, total)
+    return total
 
 
 def _noted(stage: str, part: str, facts: Mapping[str, Any]) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from bertie.data.build.build_options import Setup
-from bertie.data.build.journal import Journal
+from bertie.data.build.journal import Journal, checksum_of
 from bertie.data.build.repeats import (
     REASONS,
     DropLog,
@@ -49,7 +49,8 @@ def merge(
             merge_near(setup, parts, before, log, reason, level, target)
         else:
             find_exact([hashes_path(setup, part, level) for part in parts], before, log, reason, target)
-        journal.note(STAGE, REASONS[reason], {"dropped": log.count(reason)})
+        files = {f"{path.parent.name}/{path.name}": checksum_of(path) for path in [log.path(reason)] if path.exists()}
+        journal.note(STAGE, REASONS[reason], {"dropped": log.count(reason), "checksums": files})
 
 
 def merge_near(

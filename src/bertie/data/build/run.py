@@ -158,6 +158,7 @@ class _Run:
         begin = journal.notes[BEGIN, "layer"]
         if begin["manifest"] != here:  # killed when all was done but the sweeping
             return self._finish(journal, Manifest.read(self.folder), resumed)
+        journal.check_files()
         save_tools(journal.folder, self.tokenizer, self.options)
         options = with_copy(self.options, journal.folder)
         setup = Setup(self.folder, int(begin["number"]), journal.folder / FOLDER, options)

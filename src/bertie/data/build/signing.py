@@ -1,8 +1,10 @@
 """The first stage: turns one part of the input into files of the hashes and signatures of its texts."""
 
 import io
+import zlib
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -31,8 +33,8 @@ def places_path(setup: Setup, part: str, level: str) -> Path:
     return setup.signatures / f"{part}.near-{level}-places.npy"
 
 
-def sign(setup: Setup, work: Work) -> dict[str, int]:
-    """Writes the part's files and tells how much text it read."""
+def sign(setup: Setup, work: Work) -> dict[str, Any]:
+    """Writes the part's files, and returns their checksums and how much text it read."""
     cleaner, signer = Cleaner(setup.options.cleaning), _Signer(setup.options)
     num_bytes = num_documents = 0
     for number, document in enumerate(work.documents()):
@@ -41,9 +43,9 @@ def sign(setup: Setup, work: Work) -> dict[str, int]:
         text = cleaner(document.text)
         if text:
             signer.add(number, text)
-    signer.write(setup, work.key)
+    files = signer.write(setup, work.key)
     release_all()
-    return {"documents": num_documents, "bytes": num_bytes}
+    return {"documents": num_documents, "bytes": num_bytes, "checksums": files}
 
 
 class _Signer:
@@ -93,7 +95,16 @@ class _Signer:
         self.places[level].append(places[enough])
         self.rows[level].append(signatures(hashes[np.repeat(enough, counts)], counts[enough]))
 
-    def write(self, setup: Setup, part: str) -> None:
+    def write(self, setup: Setup, part: str) -> dict[str, int]:
+        """Returns the checksum of each file."""
+        files: dict[str, int] = {}
+
+        def save(path: Path, array: np.ndarray) -> None:
+            content = io.BytesIO()
+            np.save(content, array)
+            write_file(path, content.getbuffer(), sync_name=False)
+            files[f"{path.parent.name}/{path.name}"] = zlib.crc32(content.getbuffer())
+
         self.flush()
         wants_near = {DOCUMENTS: self.options.near_duplicates, PARAGRAPHS: self.options.paragraphs == "near"}
         for level in (DOCUMENTS, PARAGRAPHS):
@@ -104,15 +115,10 @@ class _Signer:
             save(places_path(setup, part, level), np.concatenate(self.places[level]))
             save(bands_path(setup, part, level), as_bands(np.concatenate(self.rows[level])))
         sync_folder(setup.signatures)
+        return files
 
 
 def as_bands(rows: np.ndarray) -> np.ndarray:
     """[n, K] -> [NUM_BANDS, n, BAND]; the values beyond the last whole band are left."""
     banded = rows[:, : NUM_BANDS * BAND].reshape(len(rows), NUM_BANDS, BAND)
     return np.ascontiguousarray(banded.transpose(1, 0, 2))
-
-
-def save(path: Path, array: np.ndarray) -> None:
-    content = io.BytesIO()
-    np.save(content, array)
-    write_file(path, content.getbuffer(), sync_name=False)
