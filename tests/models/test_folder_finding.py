@@ -28,7 +28,7 @@ def test_a_home_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("name", ["no/such/folder", "gone/", "./gone", "../gone"])
 def test_a_missing_folder(tmp_path: Path, name: str) -> None:
-    with pytest.raises(FolderError, match=r"gone|folder: no such folder"):
+    with pytest.raises(FolderError, match=r"gone|folder: there is no such folder"):
         find_folder(f"{tmp_path}/{name}")
     with pytest.raises(FolderError, match="no such folder"):
         find_folder(name)

@@ -151,7 +151,7 @@ def test_shards_outside_the_folder_are_refused(tmp_path: Path, elsewhere: str) -
 )
 def test_a_broken_index_is_named(tmp_path: Path, text: str) -> None:
     (tmp_path / "model.safetensors.index.json").write_bytes(text.encode("latin-1"))
-    with pytest.raises(FolderError, match=r"model.safetensors.index.json: "):
+    with pytest.raises(FolderError, match=r"model.safetensors.index.json:"):
         read_weights(tmp_path)
 
 
