@@ -5,6 +5,7 @@ Whatever else is found there (a folder, a pipe, an endless device, nonsense) is 
 
 import errno
 import json
+import math
 import os
 import stat
 from pathlib import Path
@@ -76,6 +77,14 @@ def read_object(path: Path, limit: int = LARGEST_CONFIG, error: type[UserError] 
     if not isinstance(content, dict):
         raise error("is not a JSON object", where=str(path))
     return content
+
+
+def shown(value: Any) -> str:
+    """A value in a message, shortened; a number of thousands of digits cannot even be printed."""
+    if type(value) is int and abs(value) >= 10**20:
+        return f"a number of {int(value.bit_length() * math.log10(2)) + 1:,} digits"
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:60]}..."
 
 
 def _unambiguous(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

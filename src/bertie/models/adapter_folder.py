@@ -17,10 +17,11 @@ import torch
 from torch import Tensor
 
 from bertie.errors import FolderError, SpecError
+from bertie.json_files import shown
 from bertie.models.filling import kept_tensors
 from bertie.models.folder import CARD, OWN, Opened, card_text, hf_layout, open_folder, read_card, read_config
 from bertie.models.folder_finding import find_folder
-from bertie.models.layouts.config_values import is_number, shown
+from bertie.models.layouts.config_values import is_number
 from bertie.models.layouts.labels import ANSWERS, ROWS, TOKENS, role_of, task_of
 from bertie.models.layouts.layout import HFLayout
 from bertie.models.layouts.names import Entry

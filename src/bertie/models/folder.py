@@ -18,7 +18,7 @@ from pydantic import ValidationError
 from torch import Tensor
 
 from bertie.errors import FolderError, InputError, SpecError
-from bertie.json_files import LARGEST_VOCABULARY, read_object, read_regular
+from bertie.json_files import LARGEST_VOCABULARY, read_object, read_regular, shown
 from bertie.models.filling import FoundTensors, LoadReport, compare, fill
 from bertie.models.layouts import LAYOUTS, HFLayout
 from bertie.models.layouts.config_values import check_values
@@ -26,7 +26,8 @@ from bertie.models.model import Model
 from bertie.models.placement import HEADS, describe_apart, place_tensors, write_tensors
 from bertie.models.recipe import Recipe
 from bertie.models.weights import read_file, read_weights
-from bertie.spec import first_mistake
+from bertie.nn.stack import StackSpec
+from bertie.spec import LARGEST, first_mistake
 
 CARD, OWN = "bertie.json", "bertie"  # OWN: the model_type of what `transformers` does not have
 TOKENIZER_FILES = (
@@ -97,6 +98,7 @@ def open_folder(folder: Path, recipe_type: type[Recipe] = Recipe) -> Opened:
     else:
         why = "config.json has changed since" if (folder / CARD).exists() else "it is missing"
         raise FolderError(f"cannot be opened without {CARD}, and {why}", where=str(folder))
+    _check_depth(recipe, len(found.tensors), str(folder))
     with torch.device("meta"):
         model = Model(recipe)
     apart = read_file(folder / HEADS) if (folder / HEADS).exists() else {}
@@ -117,6 +119,9 @@ def open_folder(folder: Path, recipe_type: type[Recipe] = Recipe) -> Opened:
     if next(model.buffers(), None) is not None:
         model = Model.new(recipe)  # what a part computes when it is built is in no file
     fill(model, entries, found, str(folder))
+    if left_out := [name for name in report.unused if re.search(r"layers?\.\d+\.|attentions\.\d+\.", name)]:
+        what = f"{len(left_out)} tensors of further layers are not used, first {left_out[0]}"
+        warnings.warn(f"{folder}: {what}", stacklevel=2)
     return Opened(model, report, card)
 
 
@@ -203,8 +208,22 @@ def read_card(folder: Path, config: str = "config.json") -> dict[str, Any]:
     card = read_object(folder / CARD, LARGEST_VOCABULARY)
     if "recipe" not in card:
         raise FolderError("has no recipe", where=str(folder / CARD))
+    length = card.get("length")
+    if length is not None and (type(length) is not int or not 1 <= length <= LARGEST):
+        raise FolderError(
+            f"has the length {shown(length)}, which should be a number of tokens", where=str(folder / CARD)
+        )
     sha256 = hashlib.sha256(read_regular(folder / config)).hexdigest()
     return card if card.get("config_sha256") == sha256 else {}
+
+
+def _check_depth(recipe: Recipe, num_tensors: int, where: str) -> None:
+    """Refuses layers without a tensor of their own, before they are built: each takes a millisecond and more."""
+    stack = recipe.encoder.stack
+    if isinstance(stack, StackSpec) and not stack.shared and stack.depth > num_tensors:
+        raise FolderError(
+            f"should have {stack.depth:,} layers, but its weights are {num_tensors:,} tensors", where=where
+        )
 
 
 def _read_recipe(folder: Path, layout: HFLayout, config: dict[str, Any], tensors: Mapping[str, Tensor]) -> Recipe:

@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from bertie.errors import FolderError
-from bertie.json_files import read_json, read_object
+from bertie.json_files import read_json, read_object, shown
 from bertie.models.folder import read_config
-from bertie.models.layouts.config_values import shown
 from bertie.models.model import Model
 from bertie.models.weights import SINGLE, check_finite, read_weights, write_weights
 from bertie.nn.pooling import Activation, Pooling, Projection, TokenPooling

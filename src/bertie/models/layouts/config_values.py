@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from bertie.errors import FolderError
+from bertie.json_files import shown
 from bertie.spec import DEEPEST, LARGEST
 
 OFTEN_NULL = ("classifier_dropout", "num_labels")
@@ -69,11 +70,3 @@ def check_values(config: Mapping[str, Any], where: str) -> dict[str, Any]:
     classes = config.get("architectures")
     named = [name for name in classes if isinstance(name, str)] if isinstance(classes, list) else []
     return {**config, "architectures": named}
-
-
-def shown(value: Any) -> str:
-    """A value in a message, shortened; a number of thousands of digits cannot even be printed."""
-    if type(value) is int and abs(value) >= 10**20:
-        return f"a number of {int(value.bit_length() * math.log10(2)) + 1:,} digits"
-    text = repr(value)
-    return text if len(text) <= 60 else f"{text[:60]}..."

@@ -78,9 +78,7 @@ def load_fast_ids(pipeline: tokenizers.Tokenizer) -> FastIds | None:
         return None
     try:
         fast = FastIds(nanotoken.Tokenizer.from_json(pipeline.to_str()))
-    except BaseException as error:
-        if not isinstance(error, nanotoken.UnsupportedTokenizerError) and not is_of_library(error):
-            raise
+    except Exception:  # it refuses some pipelines, and fails at some broken ones
         return None
     return fast if agrees(fast, pipeline) else None
 

@@ -6,7 +6,7 @@ What its Rust code raises is a plain Exception, or, where it panics, a PanicExce
 import functools
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, ParamSpec, TypeVar
+from typing import ParamSpec, TypeVar
 
 from bertie.errors import TokenizerError
 
@@ -54,9 +54,3 @@ def failure(error: BaseException, what: str, where: str | None) -> TokenizerErro
     if "UNK" in reason.upper():
         hint = "the vocabulary needs its unknown token: add it, or name it as `unk_token`"
     return TokenizerError(f"{what} ({reason})", where=where or None, hint=hint)
-
-
-def shown(value: Any) -> str:
-    """A value in a message, shortened."""
-    text = repr(value) if type(value) is not int or abs(value) < 10**20 else "a number of many digits"
-    return text if len(text) <= 60 else f"{text[:60]}..."

@@ -12,8 +12,7 @@ from typing import Any
 from tokenizers import AddedToken
 
 from bertie.errors import TokenizerError
-from bertie.json_files import read_json
-from bertie.text.tokenizers.panics import shown
+from bertie.json_files import read_json, shown
 
 CONFIG = "tokenizer_config.json"
 SPECIAL_MAP = "special_tokens_map.json"
@@ -80,7 +79,7 @@ def read_settings(folder: Path) -> Settings:
         tokens = config["added_tokens_decoder"]
         if not isinstance(tokens, dict):
             raise TokenizerError(f"has the added_tokens_decoder {shown(tokens)}, not an object", where=str(path))
-        for number, token in sorted(((stated_id(key, path), key) for key in tokens)):
+        for number, token in sorted((stated_id(key, path), key) for key in tokens):
             if not isinstance(tokens[token], dict):
                 raise TokenizerError(f"{shown(tokens[token])} is not a token with a `content`", where=str(path))
             stated.append((number, added_token(tokens[token], path)))

@@ -12,8 +12,8 @@ from typing import Any
 import tokenizers
 
 from bertie.errors import TokenizerError
-from bertie.json_files import LARGEST_VOCABULARY, read_json, read_regular
-from bertie.text.tokenizers.panics import opening, shown
+from bertie.json_files import LARGEST_VOCABULARY, read_json, read_regular, shown
+from bertie.text.tokenizers.panics import opening
 from bertie.text.tokenizers.pipeline import PipelineTokenizer
 from bertie.text.tokenizers.settings import Settings, read_settings
 from bertie.text.tokenizers.unigram import SentencePieceTokenizer
