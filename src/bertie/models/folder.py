@@ -99,8 +99,11 @@ def open_folder(folder: Path, recipe_type: type[Recipe] = Recipe) -> Opened:
         why = "config.json has changed since" if (folder / CARD).exists() else "it is missing"
         raise FolderError(f"cannot be opened without {CARD}, and {why}", where=str(folder))
     _check_depth(recipe, len(found.tensors), str(folder))
-    with torch.device("meta"):
-        model = Model(recipe)
+    try:
+        with torch.device("meta"):
+            model = Model(recipe)
+    except SpecError as error:
+        raise FolderError(f"has a value that cannot work ({error.what})", where=str(folder)) from None
     apart = read_file(folder / HEADS) if (folder / HEADS).exists() else {}
     found.add(apart, None, HEADS)
     known = layout.named_part(recipe, config, apart) if layout else recipe
@@ -247,6 +250,8 @@ def _read_recipe(folder: Path, layout: HFLayout, config: dict[str, Any], tensors
 def _explained(layout: HFLayout, config: dict[str, Any], names: frozenset[str], where: str) -> Recipe:
     try:
         return layout.read(config, names)
+    except FolderError as error:
+        raise FolderError(error.what, where=error.where or str(Path(where).parent), hint=error.hint) from None
     except KeyError as error:
         raise FolderError(f"has no {error}", where=where) from None
     except TypeError as error:

@@ -37,7 +37,10 @@ def local_path(source: str | Path) -> Path:
     if "\0" in str(source):
         raise FolderError("a name cannot contain the character NUL", where=shortened(source).replace("\0", "\\0"))
     try:
+        str(source).encode("utf-8")
         return Path(source).expanduser()
+    except UnicodeEncodeError:  # libraries that read weights take no other names
+        raise FolderError("the name is not UTF-8", where=shortened(source), hint="rename the folder") from None
     except RuntimeError:  # ~ of a user that does not exist
         raise FolderError("there is no such home folder", where=shortened(source), hint="check the path") from None
 
@@ -49,12 +52,15 @@ def nearest_name(path: Path) -> Path | None:
         missing = path.relative_to(parent).parts[0] if path != parent else ""
         names: list[str] = []
         with suppress(OSError):
-            names = [entry.name for entry in os.scandir(parent) if entry.is_dir()]
+            names = [one.name for one in parent.iterdir() if one.is_dir()]
         if names:
             if missing in names:
                 return None
             close = difflib.get_close_matches(missing[:LONGEST_SHOWN], names, n=1, cutoff=0.75)
-            return parent.joinpath(close[0], *path.relative_to(parent).parts[1:]) if close else None
+            if not close:
+                return None
+            whole = parent.joinpath(close[0], *path.relative_to(parent).parts[1:])
+            return whole if whole.is_dir() else parent / close[0]
         with suppress(OSError):
             if parent.exists():
                 return None

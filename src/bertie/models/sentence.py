@@ -2,6 +2,7 @@
 normalization, the length limit. A model that was trained to compare vectors has such settings, too."""
 
 import json
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -83,7 +84,7 @@ def dropped_settings(task: Task, settings: SentenceSettings | None) -> list[str]
 
 def read_sentence_settings(folder: Path) -> SentenceSettings | None:
     """Reads the settings of a folder; None where it is a plain model."""
-    if not (folder / MODULES).exists():
+    if not os.path.lexists(folder / MODULES):
         return None
     paths = _modules(folder / MODULES)
     if unknown := [kind for kind in paths if kind not in KNOWN_MODULES]:
@@ -172,7 +173,7 @@ def _is_inside(folder: Path, path: str) -> bool:
 
 
 def _limit(path: Path) -> int | None:
-    settings = read_object(path) if path.exists() else {}
+    settings = read_object(path) if os.path.lexists(path) else {}
     limit = settings.get("max_seq_length")
     if limit is not None and (type(limit) is not int or not 1 <= limit <= LARGEST):
         raise FolderError(f"max_seq_length is {shown(limit)}, which is not a length", where=str(path))
@@ -182,7 +183,7 @@ def _limit(path: Path) -> int | None:
 
 
 def _prompts(path: Path) -> tuple[dict[str, str], str | None]:
-    settings = read_object(path) if path.exists() else {}
+    settings = read_object(path) if os.path.lexists(path) else {}
     prompts, default = settings.get("prompts") or {}, settings.get("default_prompt_name")
     if not isinstance(prompts, dict) or not all(isinstance(text, str) for text in prompts.values()):
         raise FolderError(f"has the prompts {shown(prompts)}, which should be texts by name", where=str(path))

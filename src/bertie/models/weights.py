@@ -4,6 +4,7 @@ No code from a file ever runs: .bin goes through torch's weights-only loader. No
 bytes, or twice that where its numbers are widened to float32.
 """
 
+import pickle
 import struct
 import zipfile
 from collections.abc import Mapping
@@ -123,7 +124,8 @@ def _read_legacy(path: Path, size: int) -> dict[str, Tensor]:
                 where=str(path),
                 hint="ask its author for safetensors",
             ) from None
-        raise FolderError(f"{BROKEN} ({_first_line(error)})", where=str(path), hint=AGAIN) from None
+        reason = "torch cannot read it" if isinstance(error, pickle.UnpicklingError | KeyError) else _first_line(error)
+        raise FolderError(f"{BROKEN} ({reason})", where=str(path), hint=AGAIN) from None
     plain = isinstance(content, dict) and all(isinstance(name, str) for name in content)
     if not plain or not all(isinstance(value, Tensor) for value in content.values()):
         raise FolderError("is not a table of tensors by name", where=str(path), hint="save model.state_dict() alone")

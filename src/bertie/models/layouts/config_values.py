@@ -45,6 +45,10 @@ def is_number(value: Any) -> bool:
     return type(value) in (int, float) and abs(value) < LARGEST and math.isfinite(value)
 
 
+def is_positive(value: Any) -> bool:
+    return is_number(value) and value > 0
+
+
 def is_flag(value: Any) -> bool:
     return value is True or value is False or (type(value) is int and value in (0, 1))
 
@@ -54,6 +58,7 @@ CHECKS: dict[str, tuple[Check, str]] = {
     **dict.fromkeys(SIZES, (is_size, f"a whole number from 1 to {LARGEST:,}")),
     **dict.fromkeys(DEPTHS, (is_depth, f"a whole number of layers, at most {DEEPEST:,}")),
     **dict.fromkeys(NUMBERS, (is_number, "a finite number")),
+    **dict.fromkeys(("layer_norm_eps", "norm_eps"), (is_positive, "a finite number above 0")),
     **dict.fromkeys(FLAGS, (is_flag, "true or false")),
     "num_labels": (is_size, f"a whole number from 1 to {LARGEST:,}"),
     "layer_types": (lambda value: value is None or isinstance(value, list), "a list"),
