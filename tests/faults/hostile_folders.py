@@ -25,6 +25,7 @@ from tests.faults.hostile_json import json_faults
 from tests.faults.ruining import (
     CANARY,
     INDEX,
+    LEGACY,
     LIMITS,
     POOL,
     POOLING,
@@ -73,6 +74,22 @@ def faults() -> Iterator[tuple[str, Fault]]:
     for protocol in range(pickle.HIGHEST_PROTOCOL + 1):
         yield f"code in a pickle of protocol {protocol}", partial(as_legacy, partial(pickled, protocol))
     yield from OTHERS.items()
+
+
+def steps(*changes: Fault) -> Fault:
+    def change(folder: Path) -> None:
+        for one in changes:
+            one(folder)
+
+    return change
+
+
+def without(*names: str) -> Fault:
+    def remove(folder: Path) -> None:
+        for name in names:
+            (folder / name).unlink()
+
+    return remove
 
 
 OTHERS: dict[str, Fault] = {
@@ -124,9 +141,7 @@ OTHERS: dict[str, Fault] = {
     "a tensor of terabytes that repeats one number": partial(as_legacy, expanded),
     "three thousand views of one tensor": partial(as_legacy, many_views),
     "legacy weights as text": partial(as_legacy, lambda tensors, path: path.write_bytes(b"hello")),
-    "legacy weights cut short": partial(
-        as_legacy, lambda tensors, path: (torch.save(tensors, path), os.truncate(path, 500))
-    ),
+    "legacy weights cut short": steps(partial(as_legacy, torch.save), lambda folder: os.truncate(folder / LEGACY, 500)),
     "legacy weights as a list": partial(as_legacy, lambda tensors, path: torch.save(list(tensors.values()), path)),
     "legacy weights inside a table": partial(as_legacy, lambda tensors, path: torch.save({"model": tensors}, path)),
     "legacy weights that are sparse": partial(
@@ -151,34 +166,26 @@ OTHERS: dict[str, Fault] = {
     "a regular expression that never ends": partial(split_by, "(a+)+b"),
     "a regular expression that is none": partial(split_by, "(((["),
     "a WordPiece without its unknown token": without_unknown,
-    "a tokenizer of an endless device": lambda folder: [link(TOKENIZER, "/dev/zero", folder)],
-    "vocab.txt is an endless device": lambda folder: [
-        (folder / TOKENIZER).unlink(),
-        link("vocab.txt", "/dev/zero", folder),
-    ],
-    "vocab.txt is a pipe": lambda folder: [(folder / TOKENIZER).unlink(), become_pipe("vocab.txt", folder)],
-    "vocab.txt is not UTF-8": lambda folder: [(folder / TOKENIZER).unlink(), write("vocab.txt", b"a\n\xff\n", folder)],
-    "spiece.model is rubbish": lambda folder: [
-        (folder / TOKENIZER).unlink(),
-        (folder / "vocab.txt").unlink(),
-        write("spiece.model", bytes(range(256)) * 9, folder),
-    ],
-    "added_tokens.json with ids of text": lambda folder: [
-        (folder / SETTINGS).unlink(),
-        write("added_tokens.json", b'{"[X]": "five"}', folder),
-    ],
+    "vocab.txt is an endless device": steps(without(TOKENIZER), partial(link, "vocab.txt", "/dev/zero")),
+    "vocab.txt is a pipe": steps(without(TOKENIZER), partial(become_pipe, "vocab.txt")),
+    "vocab.txt is not UTF-8": steps(without(TOKENIZER), partial(write, "vocab.txt", b"a\n\xff\n")),
+    "spiece.model is rubbish": steps(
+        without(TOKENIZER, "vocab.txt"), partial(write, "spiece.model", bytes(range(256)) * 9)
+    ),
+    "added_tokens.json with ids of text": steps(
+        without(SETTINGS), partial(write, "added_tokens.json", b'{"[X]": "five"}')
+    ),
     # sentence-transformers
-    "a module outside the folder": lambda folder: [
-        shutil.copytree(folder, folder.parent / "base"),
-        write_json(folder / "modules.json", [module("", "Transformer"), module("../base/1_Pooling", "Pooling")]),
-    ],
+    "a module outside the folder": steps(
+        lambda folder: shutil.copytree(folder, folder.parent / "base"),
+        lambda folder: write_json(folder / "modules.json", [module("../base/1_Pooling", "Pooling")]),
+    ),
     "a module at the root": lambda folder: write_json(
         folder / "modules.json", [module("", "Transformer"), module(str(folder / "1_Pooling"), "Pooling")]
     ),
-    "a module behind a link": lambda folder: [
-        shutil.copytree(folder, folder.parent / "base"),
-        link("1_Pooling", "../base/1_Pooling", folder),
-    ],
+    "a module behind a link": steps(
+        lambda folder: shutil.copytree(folder, folder.parent / "base"), partial(link, "1_Pooling", "../base/1_Pooling")
+    ),
     "a module behind a link to itself": partial(link, "1_Pooling", "1_Pooling"),
     "a module with NUL in its path": lambda folder: write_json(folder / "modules.json", [module("a\0b", "Pooling")]),
     "a module whose path is a number": lambda folder: write_json(folder / "modules.json", [module(5, "Pooling")]),

@@ -145,6 +145,7 @@ def test_a_head_that_cannot_be_read_leaves_the_encoder(tmp_path: Path) -> None:
 ODD: tuple[Any, ...] = (None, True, "32", [], {}, 0, -1, 1.5, 10**7, 10**19, 10**400, float("nan"), float("inf"), [[]])
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("family", FAMILIES)
 def test_no_value_of_a_config_leads_to_anything_but_a_sentence(tmp_path: Path, family: str) -> None:

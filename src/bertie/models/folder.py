@@ -22,6 +22,7 @@ from bertie.json_files import LARGEST_VOCABULARY, read_object, read_regular, sho
 from bertie.models.filling import FoundTensors, LoadReport, compare, fill
 from bertie.models.layouts import LAYOUTS, HFLayout
 from bertie.models.layouts.config_values import check_values
+from bertie.models.layouts.names import Config
 from bertie.models.model import Model
 from bertie.models.placement import HEADS, describe_apart, place_tensors, write_tensors
 from bertie.models.recipe import Recipe
@@ -247,7 +248,7 @@ def _read_recipe(folder: Path, layout: HFLayout, config: dict[str, Any], tensors
     return recipe
 
 
-def _explained(layout: HFLayout, config: dict[str, Any], names: frozenset[str], where: str) -> Recipe:
+def _explained(layout: HFLayout, config: Config, names: frozenset[str], where: str) -> Recipe:
     try:
         return layout.read(config, names)
     except FolderError as error:

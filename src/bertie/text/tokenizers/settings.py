@@ -79,10 +79,10 @@ def read_settings(folder: Path) -> Settings:
         tokens = config["added_tokens_decoder"]
         if not isinstance(tokens, dict):
             raise TokenizerError(f"has the added_tokens_decoder {shown(tokens)}, not an object", where=str(path))
-        for number, token in sorted((stated_id(key, path), key) for key in tokens):
-            if not isinstance(tokens[token], dict):
-                raise TokenizerError(f"{shown(tokens[token])} is not a token with a `content`", where=str(path))
-            stated.append((number, added_token(tokens[token], path)))
+        for number, key in sorted((stated_id(key, path), key) for key in tokens):
+            if not isinstance(tokens[key], dict):
+                raise TokenizerError(f"{shown(tokens[key])} is not a token with a `content`", where=str(path))
+            stated.append((number, added_token(tokens[key], path)))
     else:
         # Older folders keep these in files of their own; a newer tokenizer_config.json makes both obsolete.
         roles.update(files[SPECIAL_MAP])
@@ -101,8 +101,8 @@ def read_settings(folder: Path) -> Settings:
         raise TokenizerError(f"has the special tokens {shown(extra)}, which should be a list", where=str(path))
     stated += [(None, added_token(token, path)) for token in (extra.values() if isinstance(extra, dict) else extra)]
     once: dict[str, tuple[int | None, AddedToken]] = {}
-    for number, token in stated:
-        once.setdefault(token.content, (number, token))
+    for entry in stated:
+        once.setdefault(entry[1].content, entry)
     return Settings(config=config, names=names, added=tuple(once.values()), where=str(folder))
 
 
