@@ -16,7 +16,7 @@ PACKAGE = ROOT / "src" / "bertie"
 # The data flow. A layer may import itself and the layers before it. "bertie" is the package's own __init__,
 # which may import anything.
 LAYERS = (
-    *("errors", "disk", "memory", "spec", "reporting", "batch", "machine"),
+    *("errors", "disk", "json_files", "memory", "spec", "reporting", "batch", "machine"),
     *(
         "text",
         "data",
@@ -56,7 +56,7 @@ WRAPPERS = {
     *(("jobs/training.py", name) for name in ("predict", "evaluate", "encode", "fill")),
     *(("jobs/api.py", name) for name in ("pretrain", "finetune", "evaluate")),
     *(("jobs/job.py", name) for name in ("option", "of", "__pydantic_init_subclass__")),
-    ("cli/app.py", "__init__"),
+    *(("cli/app.py", "__init__"), ("text/tokenizers/panics.py", "call")),
 }
 
 WITHOUT_FAMILIES = ("text", "data", "nn", "train")

@@ -10,7 +10,8 @@ class UserError(Exception):
 
     def __str__(self) -> str:
         sentence = f"{self.where}: {self.what}" if self.where else self.what
-        return f"{sentence}; {self.hint}" if self.hint else sentence
+        whole = f"{sentence}; {self.hint}" if self.hint else sentence
+        return whole.encode("utf-8", "backslashreplace").decode("utf-8")  # names of files need not be UTF-8
 
 
 class InputError(UserError):

@@ -12,10 +12,18 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
 
 from bertie.errors import SpecError
 
+# Larger models cannot be built. The bounds keep what a stranger's folder states from filling memory, or an integer.
+LARGEST, DEEPEST = 2**26, 1000
+
 
 class Spec(BaseModel):
     model_config = ConfigDict(
-        frozen=True, extra="forbid", validate_by_name=True, validate_by_alias=True, serialize_by_alias=True
+        frozen=True,
+        extra="forbid",
+        validate_by_name=True,
+        validate_by_alias=True,
+        serialize_by_alias=True,
+        allow_inf_nan=False,
     )
 
     def replace(self, **changes: Any) -> Self:

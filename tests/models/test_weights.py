@@ -1,11 +1,13 @@
 """Weight files: every format read, every kind of damage told, no code ever run."""
 
+import io
 import json
 import os
 import pickle
 import random
 import shutil
 import struct
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,7 +18,8 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from bertie.errors import FolderError
-from bertie.models.weights import read_weights, write_weights
+from bertie.models.folder import open_folder
+from bertie.models.weights import check_finite, read_weights, write_weights
 
 TENSORS = {"a": torch.randn(3, 4), "b.c": torch.randn(5), "n": torch.arange(4)}
 
@@ -151,7 +154,7 @@ def test_shards_outside_the_folder_are_refused(tmp_path: Path, elsewhere: str) -
 )
 def test_a_broken_index_is_named(tmp_path: Path, text: str) -> None:
     (tmp_path / "model.safetensors.index.json").write_bytes(text.encode("latin-1"))
-    with pytest.raises(FolderError, match=r"model.safetensors.index.json: "):
+    with pytest.raises(FolderError, match=r"model.safetensors.index.json:"):
         read_weights(tmp_path)
 
 
@@ -274,3 +277,58 @@ def test_tensors_outlive_their_file(tmp_path: Path) -> None:
     assert equal(read, TENSORS)
     shutil.rmtree(tmp_path)
     assert equal(read, TENSORS)
+
+
+# Numbers and sizes
+
+
+@pytest.mark.parametrize("number", [float("nan"), float("inf"), float("-inf")])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
+def test_numbers_that_are_not_finite_are_refused(
+    folder: Path, edit_weights: Callable[..., None], number: float, dtype: torch.dtype
+) -> None:
+    def ruin(tensors: dict[str, Tensor]) -> None:
+        tensors["bert.pooler.dense.weight"] = tensors["bert.pooler.dense.weight"].to(dtype)
+        tensors["bert.pooler.dense.weight"][3, 5] = number
+
+    edit_weights(folder, ruin)
+    with pytest.raises(FolderError, match=r"bert\.pooler\.dense\.weight holds numbers that are NaN or infinite"):
+        open_folder(folder)
+
+
+def test_finite_numbers_may_add_up_to_infinity() -> None:
+    check_finite("a", torch.full((4,), 3e38), "here")
+    check_finite("n", torch.arange(3), "here")
+    with pytest.raises(FolderError, match="here: a holds"):
+        check_finite("a", torch.tensor([float("inf"), float("-inf")]), "here")
+
+
+@pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
+@pytest.mark.filterwarnings("ignore:Detected pickle protocol")
+def test_code_in_a_plain_pickle_is_called_so_in_every_protocol(tmp_path: Path, protocol: int) -> None:
+    content = {"a": Touch(tmp_path / "ran")}
+    (tmp_path / "pytorch_model.bin").write_bytes(pickle.dumps(content, protocol=protocol))
+    with pytest.raises(FolderError, match="because that could run code"):
+        read_weights(tmp_path)
+    assert not (tmp_path / "ran").exists()
+
+
+def test_no_file_unpacks_to_more_than_it_is(tmp_path: Path) -> None:
+    plain = io.BytesIO()
+    torch.save({"a": torch.zeros(10**6)}, plain)
+    packed = tmp_path / "pytorch_model.bin"
+    with zipfile.ZipFile(plain) as source, zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as target:
+        for name in source.namelist():
+            target.writestr(name, source.read(name))
+    with pytest.raises(FolderError, match="is compressed: unpacked it has 4"):
+        read_weights(tmp_path)
+    torch.save({"a": torch.zeros(1).expand(10**7, 10**5)}, tmp_path / "pytorch_model.bin")
+    with pytest.raises(FolderError, match="but not so many numbers are stored"):
+        read_weights(tmp_path)
+
+
+def test_weights_larger_than_the_memory_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_weights(tmp_path, TENSORS)
+    monkeypatch.setattr("bertie.models.weights.memory_bytes", lambda: 80)
+    with pytest.raises(FolderError, match="needs 84 bytes of memory, this machine has 80 bytes"):
+        read_weights(tmp_path)

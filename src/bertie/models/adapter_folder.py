@@ -17,9 +17,11 @@ import torch
 from torch import Tensor
 
 from bertie.errors import FolderError, SpecError
+from bertie.json_files import shown
 from bertie.models.filling import kept_tensors
-from bertie.models.folder import CARD, OWN, Opened, card_text, hf_layout, open_folder, read_card, read_json
+from bertie.models.folder import CARD, OWN, Opened, card_text, hf_layout, open_folder, read_card, read_config
 from bertie.models.folder_finding import find_folder
+from bertie.models.layouts.config_values import is_number
 from bertie.models.layouts.labels import ANSWERS, ROWS, TOKENS, role_of, task_of
 from bertie.models.layouts.layout import HFLayout
 from bertie.models.layouts.names import Entry
@@ -29,7 +31,7 @@ from bertie.models.placement import HEADS, describe_apart, place_tensors
 from bertie.models.recipe import Recipe
 from bertie.models.task_recipe import task_recipe
 from bertie.models.variant import with_recipe
-from bertie.models.weights import read_file, write_weights
+from bertie.models.weights import check_finite, read_file, write_weights
 from bertie.nn.heads import SequenceHeadSpec
 from bertie.nn.low_rank import Adapted
 from bertie.tasks.task import Task
@@ -45,6 +47,7 @@ STRANGE = (
     *("target_parameters", "trainable_token_indices", "alora_invocation_tokens", "arrow_config"),
     *("kasa_config", "monteclora_config"),
 )
+MOST_REPEATS, LONGEST_NAME = 2, 300  # of a pattern of layers, and of a layer's name
 PLAIN_BEGINNINGS = (True, False, "gaussian", "orthogonal", "eva")  # others change the base's own weights
 
 
@@ -156,7 +159,7 @@ def plain_number(value: float) -> float | int:
 def _is_of_our_own(base: str | None) -> bool:
     """Whether only bertie can open the base, such as one with a top, even if others know the adapted model."""
     with suppress(FolderError):  # only others may find the base
-        return base is not None and read_json(find_folder(base) / "config.json").get("model_type") == OWN
+        return base is not None and read_config(find_folder(base) / "config.json").get("model_type") == OWN
     return False
 
 
@@ -199,7 +202,7 @@ def refuse_adapter(base: str) -> None:
 
 def base_of(folder: Path) -> Path:
     """The folder of the model that it adapts."""
-    name, where = read_json(folder / CONFIG).get(BASE), str(folder / CONFIG)
+    name, where = read_config(folder / CONFIG).get(BASE), str(folder / CONFIG)
     hint = f"set {BASE} to the folder of the model that was adapted"
     if not isinstance(name, str) or not name:
         raise FolderError("does not name the model that it adapts", where=where, hint=hint)
@@ -211,14 +214,15 @@ def base_of(folder: Path) -> Path:
 
 def open_adapter(folder: Path, recipe_type: type[Recipe] = Recipe) -> Opened:
     """Opens the base, merges the updates into its weights, and adds the heads that were saved with them."""
-    config, card = read_json(folder / CONFIG), read_card(folder, CONFIG)
+    config, card = read_config(folder / CONFIG), read_card(folder, CONFIG)
     _refuse_strange(config, str(folder / CONFIG))
     base = open_folder(base_of(folder), recipe_type)
     layout, _, _ = (None, {}, None) if card.get("own_names") else hf_layout(base.model.recipe)
     if layout is None and not card.get("own_names"):
         raise FolderError("adapts a model of transformers, but its base is not one", where=str(folder))
     file = folder / (WEIGHTS if (folder / WEIGHTS).exists() or not (folder / LEGACY).exists() else LEGACY)
-    tensors = _merged_updates(read_file(file), config, layout, str(file))
+    most = max((tensor.numel() for tensor in kept_tensors(base.model).values()), default=0)
+    tensors = _merged_updates(read_file(file), config, layout, str(file), most)
     if card:
         recipe = recipe_type.parse(card["recipe"], where=str(folder / CARD))
     else:
@@ -237,8 +241,7 @@ def open_adapter(folder: Path, recipe_type: type[Recipe] = Recipe) -> Opened:
 
 def describe_recipe(base: Recipe, config: Mapping[str, Any], tensors: Mapping[tuple[str, bool], Tensor]) -> Recipe:
     """The recipe of an adapter that others made. Its type names the task, its head has the number of labels."""
-    roles = {theirs: role for role, theirs in TASK_TYPES.items()}
-    role = roles.get(config.get("task_type") or "")
+    role = next((role for role, theirs in TASK_TYPES.items() if theirs == config.get("task_type")), None)
     draft = role and task_of(role, {}, SequenceHeadSpec())
     if not isinstance(draft, Task) or role is None:
         return base
@@ -257,9 +260,10 @@ def describe_recipe(base: Recipe, config: Mapping[str, Any], tensors: Mapping[tu
 
 
 def _merged_updates(
-    tensors: Mapping[str, Tensor], config: Mapping[str, Any], layout: HFLayout | None, where: str
+    tensors: Mapping[str, Tensor], config: Mapping[str, Any], layout: HFLayout | None, where: str, most: int
 ) -> dict[tuple[str, bool], Tensor]:
-    """Tensors by canonical name and by whether they are added to the base's tensor or replace it."""
+    """Tensors by canonical name and by whether they are added to the base's tensor or replace it. `most` is how many
+    numbers the base's largest has: two small factors may make one of any size."""
     found: dict[tuple[str, bool], Tensor] = {}
     for name, tensor in tensors.items():
         spelled = name.removeprefix(BEGIN)
@@ -269,18 +273,36 @@ def _merged_updates(
         if added:
             layer = spelled.removesuffix(DOWN)
             up = tensors.get(f"{BEGIN}{layer}{UP}")
-            if up is None or up.shape[-1:] != tensor.shape[:1]:
+            if up is None or up.ndim != 2 or tensor.ndim != 2 or up.shape[1] != tensor.shape[0] or not len(tensor):
                 raise FolderError(f"has an A of {layer} without its B", where=where)
-            spelled, tensor = f"{layer}.weight", scale_of(layer, len(tensor), config) * (up @ tensor)
+            if len(up) * tensor.shape[1] > most:
+                what = f"adapts {layer} by {[len(up), tensor.shape[1]]} numbers, more than any layer of the base has"
+                raise FolderError(what, where=where)
+            spelled, tensor = f"{layer}.weight", scale_of(layer, len(tensor), config, where) * (up @ tensor)
         found[layout.canonical(spelled) if layout else spelled, added] = tensor
     return found
 
 
-def scale_of(layer: str, rank: int, config: Mapping[str, Any]) -> float:
-    patterns: Mapping[str, float] = config.get("alpha_pattern") or {}
-    own = (alpha for pattern, alpha in patterns.items() if re.match(rf"(.*\.)?({pattern})$", layer))
+def scale_of(layer: str, rank: int, config: Mapping[str, Any], where: str = "") -> float:
+    patterns = config.get("alpha_pattern") or {}
+    if not isinstance(patterns, dict):
+        raise FolderError(f"has the alpha_pattern {shown(patterns)}, which should be an object", where=where)
+    own = (alpha for pattern, alpha in patterns.items() if _matches(pattern, layer, where))
     alpha = next(own, config.get("lora_alpha", 8))
+    if not is_number(alpha):
+        raise FolderError(f"has the alpha {shown(alpha)}, which should be a finite number", where=where)
     return float(alpha / (math.sqrt(rank) if config.get("use_rslora") else rank))
+
+
+def _matches(pattern: str, layer: str, where: str) -> bool:
+    """Whether a pattern of peft means the layer. Patterns with many repetitions could take forever."""
+    repeats = re.findall(r"[*+?{]", pattern)
+    if len(repeats) > MOST_REPEATS or re.search(r"\)[*+?{]", pattern) or len(layer) > LONGEST_NAME:
+        raise FolderError(f"has the pattern {shown(pattern)}, which is too complicated", where=where)
+    try:
+        return re.match(rf"(.*\.)?({pattern})$", layer) is not None
+    except (re.error, OverflowError, RecursionError) as error:
+        raise FolderError(f"has the pattern {shown(pattern)}, which is not valid ({error})", where=where) from None
 
 
 def _fill(model: Model, entries: Iterable[Entry], tensors: Mapping[tuple[str, bool], Tensor], where: str) -> set[str]:
@@ -295,6 +317,7 @@ def _fill(model: Model, entries: Iterable[Entry], tensors: Mapping[tuple[str, bo
             own = kept[entry.ours].chunk(len(entry.theirs))[number]
             if own.shape != tensor.shape:
                 raise FolderError(f"{name} is {list(tensor.shape)}, the base needs {list(own.shape)}", where=where)
+            check_finite(name, tensor, where)
             own.add_(tensor) if added else own.copy_(tensor)
             filled.add(entry.ours)
     return filled
@@ -307,9 +330,9 @@ def _fill_own(model: Model, tensors: Mapping[str, Tensor], where: str) -> set[st
 
 def _refuse_strange(config: Mapping[str, Any], where: str) -> None:
     if (kind := config.get("peft_type")) != "LORA":
-        raise FolderError(f"is an adapter of type {kind!r}; only LORA can be read", where=where)
+        raise FolderError(f"is an adapter of type {shown(kind)}; only LORA can be read", where=where)
     strange = [name for name in STRANGE if config.get(name)]
     strange += ["bias"] if config.get("bias", "none") != "none" else []
     strange += ["init_lora_weights"] if config.get("init_lora_weights", True) not in PLAIN_BEGINNINGS else []
     if strange:
-        raise FolderError(f"sets {strange[0]} to {config[strange[0]]!r}, which is not supported here", where=where)
+        raise FolderError(f"sets {strange[0]} to {shown(config[strange[0]])}, which is not supported here", where=where)

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from bertie.models.layouts.layout import HFLayout
 from bertie.models.layouts.names import Entry
+from bertie.models.weights import check_finite
 
 
 @dataclass(frozen=True)
@@ -60,8 +61,8 @@ def kept_tensors(model: nn.Module) -> dict[str, Tensor]:
     return {**dict(model.named_parameters()), **buffers}
 
 
-def fill(model: nn.Module, entries: list[Entry], found: FoundTensors, ignored: Collection[str] = ()) -> LoadReport:
-    """Gives the model its tensors if all are there and fit; otherwise changes nothing."""
+def compare(model: nn.Module, entries: list[Entry], found: FoundTensors, ignored: Collection[str] = ()) -> LoadReport:
+    """Compares shapes alone, so that the model may be on torch's meta device and take no memory."""
     kept = kept_tensors(model)
     needed = {name: (entry, kept[entry.ours]) for entry in entries for name in entry.theirs}
     missing = tuple(name for name in needed if name not in found.tensors)
@@ -76,11 +77,16 @@ def fill(model: nn.Module, entries: list[Entry], found: FoundTensors, ignored: C
         elif tensor.is_floating_point() != target.is_floating_point():
             mis_shaped.append(f"{found.spelling[name]} holds {tensor.dtype}, the model needs {target.dtype}")
     unused = [found.spelling[name] for name in found.tensors if name not in needed and name not in ignored]
-    report = LoadReport(missing, tuple(sorted(unused + found.doubled)), tuple(mis_shaped))
-    if missing or mis_shaped:
-        return report
+    return LoadReport(missing, tuple(sorted(unused + found.doubled)), tuple(mis_shaped))
+
+
+def fill(model: nn.Module, entries: list[Entry], found: FoundTensors, where: str) -> None:
+    """Gives the model its tensors, which `compare` has found to fit."""
+    kept = kept_tensors(model)
     values: dict[Tensor, Tensor] = {}
     for entry in entries:
+        for name in entry.theirs:
+            check_finite(found.spelling[name], found.tensors[name], where)
         old = kept[entry.ours]
         new = entry.join([found.tensors[name] for name in entry.theirs], old.shape).contiguous()
         values[old] = nn.Parameter(new, requires_grad=old.requires_grad) if isinstance(old, nn.Parameter) else new
@@ -92,4 +98,3 @@ def fill(model: nn.Module, entries: list[Entry], found: FoundTensors, ignored: C
         for name, buffer in part._buffers.items():
             if buffer is not None and buffer in values:
                 part._buffers[name] = values[buffer]
-    return report

@@ -15,17 +15,22 @@ from typing import Any
 
 import torch
 from pydantic import ValidationError
+from torch import Tensor
 
 from bertie.disk import is_sealed
-from bertie.errors import FolderError, SpecError
-from bertie.models.filling import FoundTensors, LoadReport, fill
+from bertie.errors import FolderError, InputError, SpecError
+from bertie.json_files import LARGEST_VOCABULARY, read_object, read_regular, shown
+from bertie.models.filling import FoundTensors, LoadReport, compare, fill
 from bertie.models.layouts import LAYOUTS, HFLayout
+from bertie.models.layouts.config_values import check_values
+from bertie.models.layouts.names import Config
 from bertie.models.model import Model
 from bertie.models.placement import HEADS, describe_apart, place_tensors, write_tensors
 from bertie.models.recipe import Recipe
 from bertie.models.seal import FILES, RESTORE, check_folder
 from bertie.models.weights import read_file, read_weights
-from bertie.spec import first_mistake
+from bertie.nn.stack import StackSpec
+from bertie.spec import LARGEST, first_mistake
 
 CARD, OWN = "bertie.json", "bertie"  # OWN: the model_type of what `transformers` does not have
 TOKENIZER_FILES = (
@@ -81,7 +86,7 @@ class Opened:
 def open_folder(folder: Path, recipe_type: type[Recipe] = Recipe) -> Opened:
     """Opens a folder that bertie or `transformers` wrote. In ours, bertie.json has the recipe; in others it is read
     from the config and from the names of the tensors."""
-    config, card = read_json(folder / "config.json"), read_card(folder)
+    config, card = check_values(read_config(folder / "config.json"), str(folder / "config.json")), read_card(folder)
     kind = config.get("model_type", "bert" if "hidden_size" in config else None)  # the oldest folders have no kind
     layout = LAYOUTS.get(kind) if isinstance(kind, str) else None
     if layout is None and kind != OWN:
@@ -92,14 +97,16 @@ def open_folder(folder: Path, recipe_type: type[Recipe] = Recipe) -> Opened:
     if card:
         recipe = recipe_type.parse(card["recipe"], where=str(folder / CARD))
     elif layout is not None:
-        recipe = _read_recipe(folder, layout, config, frozenset(found.tensors))
+        recipe = _read_recipe(folder, layout, config, found.tensors)
     else:
         why = "config.json has changed since" if (folder / CARD).exists() else "it is missing"
         raise FolderError(f"cannot be opened without {CARD}, and {why}", where=str(folder))
-    with torch.device("meta"):
-        model = Model(recipe)
-    if next(model.buffers(), None) is not None:
-        model = Model.new(recipe)  # what a part computes when it is built is in no file
+    _check_depth(recipe, len(found.tensors), str(folder))
+    try:
+        with torch.device("meta"):
+            model = Model(recipe)
+    except SpecError as error:
+        raise FolderError(f"has a value that cannot work ({error.what})", where=str(folder)) from None
     apart = read_file(folder / HEADS) if (folder / HEADS).exists() else {}
     found.add(apart, None, HEADS)
     known = layout.named_part(recipe, config, apart) if layout else recipe
@@ -112,9 +119,15 @@ def open_folder(folder: Path, recipe_type: type[Recipe] = Recipe) -> Opened:
     ignored = [name for copy in copies for name in copy.theirs]
     for pattern in layout.ignored if layout else ():
         ignored += [name for name in found.tensors if re.fullmatch(pattern, name.rpartition("/")[2])]
-    report = fill(model, entries, found, ignored)
+    report = compare(model, entries, found, ignored)
     if report.missing or report.mis_shaped:
         raise WeightsError(report, where=str(folder))
+    if next(model.buffers(), None) is not None:
+        model = Model.new(recipe)  # what a part computes when it is built is in no file
+    fill(model, entries, found, str(folder))
+    if left_out := [name for name in report.unused if re.search(r"layers?\.\d+\.|attentions\.\d+\.", name)]:
+        what = f"{len(left_out)} tensors of further layers are not used, first {left_out[0]}"
+        warnings.warn(f"{folder}: {what}", stacklevel=2)
     return Opened(model, report, card)
 
 
@@ -169,16 +182,11 @@ def hf_layout(recipe: Recipe) -> tuple[HFLayout | None, dict[str, Any], Recipe]:
     return best
 
 
-def read_json(path: Path) -> dict[str, Any]:
-    try:
-        content = json.loads(path.read_text("utf-8"))
-    except FileNotFoundError:
-        raise FolderError(f"has no {path.name}", where=str(path.parent), hint="is it a model folder?") from None
-    except (ValueError, RecursionError) as error:
-        raise FolderError(f"is not valid JSON ({error})", where=str(path)) from None
-    if not isinstance(content, dict):
-        raise FolderError("is not a JSON object", where=str(path))
-    return content
+def read_config(path: Path) -> dict[str, Any]:
+    """Reads the JSON file that a folder cannot be opened without."""
+    if not path.exists():
+        raise FolderError(f"has no {path.name}", where=str(path.parent), hint="is it a model folder?")
+    return read_object(path)
 
 
 def take_place(made: Path, folder: Path) -> None:
@@ -203,12 +211,16 @@ def read_card(folder: Path, config: str = "config.json") -> dict[str, Any]:
     """Reads bertie.json; empty where the config was changed later, because then another program owns the folder."""
     if not (folder / CARD).exists():
         return {}
-    card, path = read_json(folder / CARD), folder / CARD
-    if is_sealed(path.read_bytes()) is False:
+    path = folder / CARD
+    card = read_object(path, LARGEST_VOCABULARY)
+    if is_sealed(read_regular(path, LARGEST_VOCABULARY)) is False:
         raise FolderError("was changed after it was written", where=str(path), hint=RESTORE)
     if "recipe" not in card:
         raise FolderError("has no recipe", where=str(path))
-    sha256 = hashlib.sha256((folder / config).read_bytes()).hexdigest()
+    length = card.get("length")
+    if length is not None and (type(length) is not int or not 1 <= length <= LARGEST):
+        raise FolderError(f"has the length {shown(length)}, which should be a number of tokens", where=str(path))
+    sha256 = hashlib.sha256(read_regular(folder / config)).hexdigest()
     if card.get("config_sha256") != sha256:
         warnings.warn(f"{folder / config}: changed since bertie wrote it, so {CARD} is ignored", stacklevel=3)
         return {}
@@ -216,15 +228,45 @@ def read_card(folder: Path, config: str = "config.json") -> dict[str, Any]:
     return {name: value for name, value in card.items() if name not in ("sha256", FILES)}
 
 
-def _read_recipe(folder: Path, layout: HFLayout, config: dict[str, Any], names: frozenset[str]) -> Recipe:
-    where = str(folder / "config.json")
+def _check_depth(recipe: Recipe, num_tensors: int, where: str) -> None:
+    """Refuses layers without a tensor of their own, before they are built: each takes a millisecond and more."""
+    stack = recipe.encoder.stack
+    if isinstance(stack, StackSpec) and not stack.shared and stack.depth > num_tensors:
+        raise FolderError(
+            f"should have {stack.depth:,} layers, but its weights are {num_tensors:,} tensors", where=where
+        )
+
+
+def _read_recipe(folder: Path, layout: HFLayout, config: dict[str, Any], tensors: Mapping[str, Tensor]) -> Recipe:
+    """Reads the recipe of a foreign folder. Where its head cannot be read, it is that of the encoder alone."""
+    where, names = str(folder / "config.json"), frozenset(tensors)
+    settled, warning = layout.tasks.settle(config, {name: tensor.shape for name, tensor in tensors.items()})
+    try:
+        recipe = _explained(layout, settled, names, where)
+    except FolderError as error:
+        body = frozenset(name for name in names if name.startswith(layout.prefix))
+        try:
+            recipe = _explained(layout, {**config, "architectures": []}, body, where)
+        except FolderError:
+            raise error from None
+        warning = f"the model is opened without its head: {error.what}"
+    if warning:
+        warnings.warn(f"{folder}: {warning}", stacklevel=2)
+    return recipe
+
+
+def _explained(layout: HFLayout, config: Config, names: frozenset[str], where: str) -> Recipe:
     try:
         return layout.read(config, names)
+    except FolderError as error:
+        raise FolderError(error.what, where=error.where or str(Path(where).parent), hint=error.hint) from None
     except KeyError as error:
         raise FolderError(f"has no {error}", where=where) from None
     except TypeError as error:
         raise FolderError(f"has a value of the wrong type ({error})", where=where) from None
     except ValidationError as error:
         raise FolderError(f"has a value that cannot work ({first_mistake(error)})", where=where) from None
-    except SpecError as error:
+    except (SpecError, InputError) as error:
         raise FolderError(f"has a value that cannot work ({error.what})", where=where) from None
+    except (AttributeError, ValueError, ArithmeticError) as error:
+        raise FolderError(f"has a value that cannot work ({error})", where=where) from None

@@ -18,7 +18,7 @@ from bertie.models.adapter_folder import base_of, is_adapter, open_adapter
 from bertie.models.embedding import BATCH_TOKENS, EncodeOptions, Encoding, Layers, embed_ids, warn_of_raw_vectors
 from bertie.models.filling import LoadReport, kept_tensors
 from bertie.models.folder import open_folder
-from bertie.models.folder_finding import find_folder
+from bertie.models.folder_finding import find_folder, reading
 from bertie.models.inputs import given_ids, listed_texts, warn_of_cuts
 from bertie.models.model import Model
 from bertie.models.recipe import Recipe
@@ -377,11 +377,12 @@ def load(source: str | Path, recipe_type: type[Recipe] = Recipe) -> Pretrained:
     True
     """
     folder = find_folder(source)
-    if is_adapter(folder):
-        opened, base = open_adapter(folder, recipe_type), base_of(folder)
-    else:
-        opened, base = open_folder(folder, recipe_type), folder
-    tokenizer = load_tokenizer(folder) or load_tokenizer(base)
-    # The recipe of bertie's own adapters states how vectors are made; for others, the base does.
-    settings = None if base != folder and opened.card else read_sentence_settings(base)
+    with reading(folder):
+        if is_adapter(folder):
+            opened, base = open_adapter(folder, recipe_type), base_of(folder)
+        else:
+            opened, base = open_folder(folder, recipe_type), folder
+        tokenizer = load_tokenizer(folder) or load_tokenizer(base)
+        # The recipe of bertie's own adapters states how vectors are made; for others, the base does.
+        settings = None if base != folder and opened.card else read_sentence_settings(base)
     return Pretrained(opened.model, tokenizer, settings, opened.report, opened.card, str(source))

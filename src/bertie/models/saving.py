@@ -7,6 +7,7 @@ from typing import Any
 
 from bertie.errors import FolderError
 from bertie.models.folder import CARD, take_place, write_folder
+from bertie.models.folder_finding import local_path, reading
 from bertie.models.model import Model
 from bertie.models.recipe import Recipe
 from bertie.models.seal import seal_folder
@@ -26,9 +27,10 @@ def save_folder(
     """Writes a model folder that Hugging Face opens, in place of any model there. Returns what it cannot express."""
     if not str(folder):
         raise FolderError("the name of the folder is empty")
-    folder = Path(folder).expanduser()
-    if folder.exists() and not folder.is_dir():
-        raise FolderError("is a file, not a folder", where=str(folder))
+    folder = local_path(folder)
+    with reading(folder):
+        if folder.exists() and not folder.is_dir():
+            raise FolderError("is a file, not a folder", where=str(folder))
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:

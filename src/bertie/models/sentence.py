@@ -2,16 +2,19 @@
 normalization, the length limit. A model that was trained to compare vectors has such settings, too."""
 
 import json
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from bertie.errors import FolderError
-from bertie.models.folder import read_json
+from bertie.json_files import read_json, read_object, shown
+from bertie.models.folder import read_config
 from bertie.models.model import Model
-from bertie.models.weights import SINGLE, read_weights, write_weights
+from bertie.models.weights import SINGLE, check_finite, read_weights, write_weights
 from bertie.nn.pooling import Activation, Pooling, Projection, TokenPooling
+from bertie.spec import LARGEST
 from bertie.tasks.task import Task
 
 POOLING_MODES: dict[str, TokenPooling] = {"cls": "first", "mean": "mean", "max": "max"}
@@ -81,7 +84,7 @@ def dropped_settings(task: Task, settings: SentenceSettings | None) -> list[str]
 
 def read_sentence_settings(folder: Path) -> SentenceSettings | None:
     """Reads the settings of a folder; None where it is a plain model."""
-    if not (folder / MODULES).exists():
+    if not os.path.lexists(folder / MODULES):
         return None
     paths = _modules(folder / MODULES)
     if unknown := [kind for kind in paths if kind not in KNOWN_MODULES]:
@@ -139,49 +142,70 @@ def write_sentence_settings(folder: Path, settings: SentenceSettings, width: int
 
 
 def _modules(path: Path) -> dict[str, str]:
-    """Kind of each module -> where its files are."""
+    """Kind of each module -> where its files are, inside the folder."""
+    modules = read_json(path)
+    if not isinstance(modules, list) or not all(_is_module(module) for module in modules):
+        raise FolderError("is not a list of modules, each with a type and a path", where=str(path))
+    found: dict[str, str] = {}
+    for module in modules:
+        kind = module["type"].rpartition(".")[2]
+        if kind in found:
+            raise FolderError(f"is not a list of modules ({kind} occurs twice)", where=str(path))
+        if not _is_inside(path.parent, module["path"]):
+            raise FolderError(f"has the path {module['path'][:100]!r}, which leaves the folder", where=str(path))
+        found[kind] = module["path"]
+    return found
+
+
+def _is_module(module: Any) -> bool:
+    return isinstance(module, dict) and all(isinstance(module.get(key), str) for key in ("type", "path"))
+
+
+def _is_inside(folder: Path, path: str) -> bool:
+    """Whether a path stays in the folder, links included. Files in there may be links: the hub's cache consists of
+    them."""
+    if "\0" in path or Path(path).is_absolute() or ".." in Path(path).parts:
+        return False
     try:
-        modules = json.loads(path.read_text("utf-8"))
-        if not isinstance(modules, list):
-            raise TypeError("it is not a list")
-        kinds = [str(module["type"]).rsplit(".", 1)[-1] for module in modules]
-        if twice := next((kind for kind in kinds if kinds.count(kind) > 1), None):
-            raise ValueError(f"{twice} occurs twice, which is not supported here")
-        return dict(zip(kinds, [str(module["path"]) for module in modules], strict=True))
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
-        raise FolderError(f"is not a list of modules ({error})", where=str(path)) from None
+        return (folder / path).resolve().is_relative_to(folder.resolve())
+    except (OSError, RuntimeError):  # a loop of links, a name that is too long
+        return False
 
 
 def _limit(path: Path) -> int | None:
-    settings = read_json(path) if path.exists() else {}
+    settings = read_object(path) if os.path.lexists(path) else {}
     limit = settings.get("max_seq_length")
-    if limit is not None and (not isinstance(limit, int) or limit < 1):
-        raise FolderError(f"max_seq_length is {limit!r}, which is not a length", where=str(path))
+    if limit is not None and (type(limit) is not int or not 1 <= limit <= LARGEST):
+        raise FolderError(f"max_seq_length is {shown(limit)}, which is not a length", where=str(path))
     if settings.get("do_lower_case"):
         raise FolderError("do_lower_case is set, which is not supported here", where=str(path))
     return limit
 
 
 def _prompts(path: Path) -> tuple[dict[str, str], str | None]:
-    settings = read_json(path) if path.exists() else {}
+    settings = read_object(path) if os.path.lexists(path) else {}
     prompts, default = settings.get("prompts") or {}, settings.get("default_prompt_name")
-    if not isinstance(prompts, dict) or (default is not None and default not in prompts):
-        raise FolderError(f"the default prompt {default!r} is not among the prompts", where=str(path))
-    return {str(name): str(text) for name, text in prompts.items()}, default
+    if not isinstance(prompts, dict) or not all(isinstance(text, str) for text in prompts.values()):
+        raise FolderError(f"has the prompts {shown(prompts)}, which should be texts by name", where=str(path))
+    if default is not None and (not isinstance(default, str) or default not in prompts):
+        raise FolderError(f"the default prompt {shown(default)} is not among the prompts", where=str(path))
+    return prompts, default
 
 
 def _pooling(path: Path) -> Pooling:
-    config = read_json(path)
+    config = read_config(path)
     if config.get("include_prompt") is False:
         raise FolderError("include_prompt is off, which is not supported here", where=str(path))
+    chosen: list[Any]
     if mode := config.get("pooling_mode"):
-        chosen = [mode] if isinstance(mode, str) else list(mode)
+        chosen = mode if isinstance(mode, list) else [mode]
     else:
         chosen = [name.removeprefix("pooling_mode_").split("_tok")[0] for name, on in config.items() if on is True]
         chosen = [name for name in chosen if name in POOLING_MODES or name.startswith(("mean", "weighted", "last"))]
-    if len(chosen) != 1 or chosen[0] not in POOLING_MODES:
+    if len(chosen) != 1 or not isinstance(chosen[0], str) or chosen[0] not in POOLING_MODES:
+        named = " + ".join(one if isinstance(one, str) else shown(one) for one in chosen[:5])
         raise FolderError(
-            f"has the pooling {' + '.join(chosen) or 'none'}",
+            f"has the pooling {named[:100] or 'none'}",
             where=str(path),
             hint=f"supported is one of {', '.join(POOLING_MODES)}",
         )
@@ -189,7 +213,7 @@ def _pooling(path: Path) -> Pooling:
 
 
 def _projection(folder: Path) -> Projection:
-    config, where = read_json(folder / "config.json"), str(folder / "config.json")
+    config, where = read_config(folder / "config.json"), str(folder / "config.json")
     name = str(config.get("activation_function", "Tanh")).rpartition(".")[2]
     if name not in ACTIVATIONS:
         raise FolderError(
@@ -203,6 +227,11 @@ def _projection(folder: Path) -> Projection:
     weight, bias = tensors.get("linear.weight"), tensors.get("linear.bias")
     if weight is None or weight.ndim != 2 or (bias is None) == bool(config.get("bias", True)):
         raise FolderError("lacks the weights of a dense layer, linear.weight and linear.bias", where=str(folder))
+    if not weight.is_floating_point() or (bias is not None and bias.shape != weight.shape[:1]):
+        raise FolderError("has a dense layer whose weight and bias do not fit each other", where=str(folder))
+    check_finite("linear.weight", weight, str(folder))
+    if bias is not None:
+        check_finite("linear.bias", bias, str(folder))
     return Projection(weight, bias, ACTIVATIONS[name])
 
 

@@ -13,7 +13,7 @@ from bertie.nn.memory import LayerMemory
 from bertie.nn.relative import RelativeSpec
 from bertie.nn.rotary import RotarySpec
 from bertie.nn.scoring import DotProductSpec
-from bertie.spec import Spec
+from bertie.spec import LARGEST, Spec
 
 AnyScorer = Annotated[DotProductSpec | RotarySpec | RelativeSpec, Field(discriminator="kind")]
 STATES = "states"  # in the memory: the last key states of each row
@@ -91,8 +91,8 @@ class Attention(nn.Module):
 
 class AttentionSpec(Spec):
     kind: Literal["attention"] = "attention"
-    num_heads: int = Field(ge=1)
-    head_width: int | None = Field(default=None, ge=1)  # None: the states' width, divided among the heads
+    num_heads: int = Field(ge=1, le=LARGEST)
+    head_width: int | None = Field(default=None, ge=1, le=LARGEST)  # None: the states' width, divided among the heads
     scorer: AnyScorer = DotProductSpec()
     memory_length: int = Field(default=0, ge=0)
     bias: bool = True

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from bertie.batch import Batch
 from bertie.errors import SpecError
 from bertie.nn.dropout import Dropout
-from bertie.spec import Spec, one_of
+from bertie.spec import LARGEST, Spec, one_of
 
 
 class Table(nn.Embedding):
@@ -60,7 +60,7 @@ class Embeddings(nn.Module):
 class TableSpec(Spec):
     kind: Literal["table"] = "table"
     field: str
-    size: int = Field(ge=1)
+    size: int = Field(ge=1, le=LARGEST)
     optional: bool = False
     offset: int = Field(default=0, ge=0)
 
@@ -73,10 +73,10 @@ class EmbeddingsSpec(Spec):
 
     kind: Literal["embeddings"] = "embeddings"
     tables: tuple[TableSpec, ...] = Field(min_length=1)
-    norm_eps: float | None = 1e-12
+    norm_eps: float | None = Field(default=1e-12, gt=0)
     norm_bias: bool = True
     dropout: float = Field(default=0.1, ge=0, lt=1)
-    factor: int | None = Field(default=None, ge=1)  # the width of the tables, where it is not the encoder's
+    factor: int | None = Field(default=None, ge=1, le=LARGEST)  # the width of the tables, where it is not the encoder's
 
     @model_validator(mode="after")
     def _fields_differ(self) -> "EmbeddingsSpec":

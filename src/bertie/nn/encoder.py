@@ -23,7 +23,7 @@ from bertie.nn.pooling import FirstDense, FirstDenseSpec, first_token
 from bertie.nn.stack import Context, Stack
 from bertie.nn.two_directions import AnyStack, TwoDirections
 from bertie.nn.visibility import Full, Visibility
-from bertie.spec import Spec
+from bertie.spec import LARGEST, Spec
 
 
 @dataclass(frozen=True)
@@ -120,7 +120,7 @@ def placed(states: Ragged, tokens: Ragged, positions: Tensor | None) -> Ragged:
 
 class EncoderSpec(Spec):
     kind: Literal["encoder"] = "encoder"
-    width: int = Field(ge=1)
+    width: int = Field(ge=1, le=LARGEST)
     embeddings: AnyEmbeddings
     stack: AnyStack
     pooler: FirstDenseSpec | None = None

@@ -19,7 +19,7 @@ from bertie.batch import Ragged
 from bertie.errors import SpecError
 from bertie.nn.layout import Layout, Side
 from bertie.nn.lstm import LSTM, LSTMSpec
-from bertie.spec import Spec
+from bertie.spec import DEEPEST, LARGEST, Spec
 
 FEATURES = "features"  # the field of a batch that holds them, where they were computed before
 
@@ -94,8 +94,8 @@ class FeatureTop(nn.Module):
 
 class LSTMLayersSpec(Spec):
     kind: Literal["lstm-layers"] = "lstm-layers"
-    depth: int = Field(default=2, ge=1)
-    width: int | None = Field(default=None, ge=2)  # of both directions together; None: the encoder's
+    depth: int = Field(default=2, ge=1, le=DEEPEST)
+    width: int | None = Field(default=None, ge=2, le=LARGEST)  # of both directions together; None: the encoder's
 
     def build(self, entering: int, width: int) -> LSTMLayers:
         """`width` is the encoder's, `entering` that of the features."""

@@ -8,7 +8,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from bertie.nn.native.gelu import gated_gelu, linear_gelu
-from bertie.spec import Spec
+from bertie.spec import LARGEST, Spec
 
 
 def gelu_tanh(states: Tensor) -> Tensor:
@@ -59,7 +59,7 @@ class Gated(nn.Module):
 
 class DenseSpec(Spec):
     kind: Literal["dense"] = "dense"
-    inner: int = Field(ge=1)
+    inner: int = Field(ge=1, le=LARGEST)
     activation: ActivationName = "gelu"
 
     def build(self, width: int) -> Dense:
@@ -68,7 +68,7 @@ class DenseSpec(Spec):
 
 class GatedSpec(Spec):
     kind: Literal["gated"] = "gated"
-    inner: int = Field(ge=1)
+    inner: int = Field(ge=1, le=LARGEST)
     activation: ActivationName = "gelu"
     bias: bool = True
 

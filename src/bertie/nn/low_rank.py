@@ -19,7 +19,7 @@ from bertie.nn.attention import Attention
 from bertie.nn.dropout import Dropout
 from bertie.nn.encoder import Encoder
 from bertie.nn.feed_forward import Dense, Gated
-from bertie.spec import Spec
+from bertie.spec import LARGEST, Spec
 
 Target = Literal["query", "key", "value", "output", "up", "down"]
 FEED_FORWARD: dict[str, tuple[Target, ...]] = {"up": ("up",), "down": ("down",)}
@@ -34,7 +34,7 @@ Part = TypeVar("Part", bound=nn.Module)
 
 class LowRankSpec(Spec):
     kind: Literal["low-rank"] = "low-rank"
-    rank: int = Field(default=8, ge=1)
+    rank: int = Field(default=8, ge=1, le=LARGEST)
     alpha: float | None = Field(default=None, gt=0)  # None: twice the rank
     dropout: float = Field(default=0.0, ge=0, lt=1)
     on: tuple[Target, ...] = Field(default=("query", "value"), min_length=1)

@@ -18,7 +18,7 @@ from bertie.nn.lstm import LSTMSpec
 from bertie.nn.memory import LayerMemory, Memory
 from bertie.nn.residual import AnyResidual, PostNorm, PostNormSpec, PreNorm
 from bertie.nn.visibility import AnyVisibility, Full, Visibility
-from bertie.spec import Spec
+from bertie.spec import DEEPEST, Spec
 
 
 @dataclass(frozen=True)
@@ -168,7 +168,7 @@ class StackSpec(Spec):
     for all layers."""
 
     kind: Literal["stack"] = "stack"
-    depth: int = Field(ge=0)
+    depth: int = Field(ge=0, le=DEEPEST)
     block: BlockSpec
     next_blocks: tuple[BlockSpec, ...] = ()  # that follow `block` in turn, where layers differ
     visibility: tuple[AnyVisibility, ...] = Field(default=(Full(),), min_length=1)

@@ -17,6 +17,7 @@ from bertie.tasks.hf_head import NUMBER
 from bertie.tasks.multi_label import MultiLabel
 from bertie.tasks.similarity import Similarity
 from bertie.tasks.tagging import Tagging
+from bertie.tasks.task import Task
 
 MakeHF = Callable[..., Any]
 EditJson = Callable[..., None]
@@ -106,11 +107,39 @@ def test_a_folder_that_names_no_labels(tmp_path: Path, make_hf: MakeHF) -> None:
     assert task.labels == ("LABEL_0", "LABEL_1")
 
 
-def test_more_labels_than_outputs_are_told(tmp_path: Path, make_hf: MakeHF, edit_json: EditJson) -> None:
-    make_hf(tmp_path, "BertForSequenceClassification")
-    edit_json(tmp_path / "config.json", id2label={"0": "a", "1": "b", "2": "c"})
-    with pytest.raises(FolderError, match=r"classifier\.weight is \[2, 32\], the model needs \[3, 32\]"):
-        open_folder(tmp_path)
+@pytest.mark.parametrize(
+    ("stated", "labels", "told"),
+    [
+        ({"id2label": {"0": "a", "1": "b"}}, [f"LABEL_{n}" for n in range(3)], "has 2 labels, the weights have 3"),
+        ({"num_labels": 50, "id2label": {"0": "a"}}, [f"LABEL_{n}" for n in range(3)], "has 1 labels, the weights"),
+        ({"num_labels": 10**6}, [f"LABEL_{n}" for n in range(3)], "has 1000000 labels, the weights have 3"),
+        ({"id2label": {"0": "a", "1": "b", "5": "c"}}, ["a", "b", "LABEL_2"], "does not name each of the 3 labels"),
+        ({"id2label": {"0": "a", "1": "b", "2": "a"}}, ["a", "b", "LABEL_2"], "does not name each of the 3 labels"),
+        ({"id2label": {"0": "a", "x": "b", "2": "c"}}, [f"LABEL_{n}" for n in range(3)], "does not name each of"),
+        ({"id2label": ["a", "b"]}, [f"LABEL_{n}" for n in range(3)], "has 2 labels, the weights have 3"),
+        ({"id2label": "abc"}, [f"LABEL_{n}" for n in range(3)], "has 2 labels, the weights have 3"),
+    ],
+)
+@pytest.mark.parametrize("role", ["ForSequenceClassification", "ForTokenClassification"])
+def test_the_weights_decide_how_many_labels_there_are(
+    tmp_path: Path,
+    make_hf: MakeHF,
+    edit_json: EditJson,
+    role: str,
+    stated: dict[str, Any],
+    labels: list[str],
+    told: str,
+) -> None:
+    make_hf(tmp_path, f"Bert{role}", num_labels=3)
+    edit_json(tmp_path / "config.json", **{"id2label": None, "label2id": None, **stated})
+    with pytest.warns(UserWarning, match=told):
+        opened = open_folder(tmp_path)
+    assert opened.report.clean
+    (task,) = opened.model.recipe.objectives
+    assert isinstance(task, Task)
+    head = task.hf_head()
+    assert head is not None
+    assert list(head.labels) == labels
 
 
 @pytest.mark.parametrize("told", ["BertForTokenClassification", "BertModel", None, "", 3])

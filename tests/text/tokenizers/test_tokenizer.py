@@ -50,10 +50,10 @@ def test_the_digest_tells_settings_and_vocabularies_apart(pieces: list[str]) -> 
 @pytest.mark.parametrize(
     ("files", "message"),
     [
-        ({"tokenizer.json": '{"model": {"type": '}, r"tokenizer.json:1: not valid JSON .* download it again"),
+        ({"tokenizer.json": '{"model": {"type": '}, r"tokenizer.json:1: is not valid JSON .* download it again"),
         ({"tokenizer.json": "[1, 2]"}, r"tokenizer.json: contains no tokenizer: it has no `model`"),
         ({"tokenizer.json": {"model": {"type": "Magic"}}}, r"tokenizer.json: `tokenizers` cannot read it"),
-        ({"tokenizer.json": b"\xff\xfe{}"}, r"tokenizer.json: not UTF-8 at byte 0"),
+        ({"tokenizer.json": b"\xff\xfe{}"}, r"tokenizer.json: is not valid JSON \(not UTF-8 at byte 0\)"),
         ({"vocab.txt": ["[UNK]", "a", "b", "a"]}, r"vocab.txt: the piece 'a' is listed twice, on lines 2 and 4"),
         ({"vocab.txt": ["[PAD]", "a"]}, r"vocab.txt: the vocabulary has no unknown token \[UNK\]; add a line with it"),
         ({"vocab.txt": b""}, r"vocab.txt: the vocabulary is empty"),
@@ -63,7 +63,7 @@ def test_the_digest_tells_settings_and_vocabularies_apart(pieces: list[str]) -> 
         ({"vocab.json": ["a"], "merges.txt": []}, r"vocab.json: does not map pieces to ids"),
         ({"vocab.json": {"a": 0, "b": 1}, "merges.txt": ["a b"]}, r"merges.txt:1: 'a b' is not a merge of two pieces"),
         ({"spiece.model": b"no model"}, r"spiece.model: `sentencepiece` cannot read it"),
-        ({"vocab.txt": ["[UNK]"], "tokenizer_config.json": "{"}, r"tokenizer_config.json:1: not valid JSON"),
+        ({"vocab.txt": ["[UNK]"], "tokenizer_config.json": "{"}, r"tokenizer_config.json:1: is not valid JSON"),
         (
             {"vocab.txt": ["[UNK]"], "tokenizer_config.json": "[]"},
             r"tokenizer_config.json: contains a list where an object",

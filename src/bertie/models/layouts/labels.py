@@ -1,5 +1,6 @@
 """What a config of `transformers` says about a task: the class of its model, its labels in their order, its loss."""
 
+from contextlib import suppress
 from typing import Any
 
 from bertie.errors import FolderError
@@ -61,4 +62,39 @@ def labels_of(config: Config) -> tuple[str, ...]:
         raise FolderError(f"config.json has id2label {names!r}, which should name the labels from 0 on") from None
 
 
-__all__ = ["ANSWERS", "CHOICE", "ROWS", "TOKENS", "label_config", "labels_of", "reads_rows", "role_of", "task_of"]
+def settle_labels(config: Config, num_outputs: int) -> tuple[Config, str | None]:
+    """The config with one label per output of the weights, and a warning where it had others. As in `transformers`,
+    labels are numbered unless there are as many names as outputs."""
+    stated, names = config.get("id2label"), dict[int, str]()
+    if stated is None and (config.get("num_labels") or 2) == num_outputs:
+        return config, None
+    if isinstance(stated, dict) and len(stated) == num_outputs:
+        with suppress(ValueError):
+            names = {int(number): str(label) for number, label in stated.items()}
+    labels: list[str] = []
+    for number in range(num_outputs):
+        name = names.get(number)
+        labels.append(f"LABEL_{number}" if name is None or name in labels else name)
+    settled = {**config, "num_labels": num_outputs, "id2label": {str(n): label for n, label in enumerate(labels)}}
+    if labels == [names.get(number) for number in range(num_outputs)]:
+        return settled, None
+    if isinstance(stated, dict) and len(stated) == num_outputs:
+        what = f"config.json does not name each of the {num_outputs} labels, from 0 on, once"
+    else:
+        count = len(stated) if isinstance(stated, dict | list) else config.get("num_labels") or 2
+        what = f"config.json has {count} labels, the weights have {num_outputs} outputs"
+    return settled, f"{what}: those without a name are called LABEL_0, LABEL_1, ..."
+
+
+__all__ = [
+    "ANSWERS",
+    "CHOICE",
+    "ROWS",
+    "TOKENS",
+    "label_config",
+    "labels_of",
+    "reads_rows",
+    "role_of",
+    "settle_labels",
+    "task_of",
+]

@@ -4,11 +4,20 @@ Between a row's state and its labels stands a layer, which is the encoder's pool
 own in others. It is the same computation, so the one is read and written as the other.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from bertie.models.layouts.labels import ANSWERS, TOKENS, label_config, reads_rows, role_of, task_of
+from bertie.models.layouts.labels import (
+    ANSWERS,
+    ROWS,
+    TOKENS,
+    label_config,
+    reads_rows,
+    role_of,
+    settle_labels,
+    task_of,
+)
 from bertie.models.layouts.names import Config
 from bertie.models.recipe import AnyObjective, Recipe
 from bertie.nn.encoder import EncoderSpec
@@ -48,13 +57,26 @@ class TaskHeads:
 
     def read(self, config: Config, names: frozenset[str]) -> AnyObjective | None:
         """Reads the task of a config. The names of tensors are not enough: several classes have the same."""
+        role = self._role(config, names)
+        return None if role is None else task_of(role, config, self.heads[role].head_in(config))
+
+    def settle(self, config: Config, shapes: Mapping[str, Sequence[int]]) -> tuple[Config, str | None]:
+        """The config with as many labels as its head has outputs: see `settle_labels`."""
+        role = self._role(config, frozenset(shapes))
+        if role not in (ROWS, TOKENS):
+            return config, None
+        shape = shapes[f"{self.heads[role].output}.weight"]
+        return settle_labels(config, shape[0]) if len(shape) == 2 and shape[0] else (config, None)
+
+    def _role(self, config: Config, names: frozenset[str]) -> str | None:
+        """The role of the class that a config names and whose head is there."""
         classes = config.get("architectures")
         for role, known in self.heads.items():
             if not isinstance(classes, list) or f"{self.family}{role}{known.suffix}" not in classes:
                 continue
             computes = all(config.get(name, value) == value for name, value in known.settings.items())
             if computes and f"{known.output}.weight" in names:
-                return task_of(role, config, known.head_in(config))
+                return role
         return None
 
     def config(self, recipe: Recipe) -> dict[str, Any]:

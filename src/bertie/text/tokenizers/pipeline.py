@@ -20,6 +20,7 @@ from bertie.text.confusable_words import ConfusableWords
 from bertie.text.reading.valid_text import are_strings, check_texts
 from bertie.text.tokenizers.continuation import continuations
 from bertie.text.tokenizers.fast_ids import FastIds, load_fast_ids
+from bertie.text.tokenizers.panics import explained
 from bertie.text.tokenizers.saving import GENERIC_CLASS, save_pipeline
 from bertie.text.tokenizers.settings import ROLES, Settings
 from bertie.text.tokenizers.tokens import FlatIds, SpecialTokens, Tokens
@@ -70,6 +71,7 @@ class PipelineTokenizer:
         self._num_special_pair = pipeline.num_special_tokens_to_add(True)
 
     @cached_property
+    @explained
     def digest(self) -> str:
         content = json.loads(self.pipeline.to_str())
         for key in ("version", "truncation", "padding", "decoder"):
@@ -79,6 +81,7 @@ class PipelineTokenizer:
         text = json.dumps(content, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()
 
+    @explained
     def encode(self, text: str, pair: str | None = None, max_length: int | None = None) -> Tokens:
         try:
             encoding = self.pipeline.encode(text, pair)
@@ -88,6 +91,7 @@ class PipelineTokenizer:
         tokens = self._tokens(encoding, has_pair=pair is not None, max_length=max_length)
         return self._as_written(tokens, [text, pair or ""], tokens.texts) if self.confusable.steps else tokens
 
+    @explained
     def encode_words(
         self, words: Sequence[str], pair: Sequence[str] | None = None, max_length: int | None = None
     ) -> Tokens:
@@ -179,6 +183,7 @@ class PipelineTokenizer:
         """The native encoder of ids; None where it is not installed or does not do exactly what the pipeline does."""
         return load_fast_ids(self.pipeline) if self.kind == "wordpiece" else None
 
+    @explained
     def encode_ids(self, texts: Sequence[str], max_length: int | None = None) -> FlatIds:
         before, after = self._frame
         if max_length is not None:
@@ -186,6 +191,7 @@ class PipelineTokenizer:
         ids, lengths = self._encode_all(texts, "encode_ids", add_special=True)
         return truncate_flat(ids, lengths, max_length, before, after, self.settings.truncation_side)
 
+    @explained
     def encode_pieces(self, texts: Sequence[str]) -> FlatIds:
         ids, lengths = self._encode_all(texts, "encode_pieces", add_special=False)
         return FlatIds(ids, lengths, np.zeros(len(lengths), dtype=np.int64))
@@ -212,6 +218,7 @@ class PipelineTokenizer:
         return (np.concatenate(ids) if ids else np.zeros(0, dtype=np.int64)), lengths
 
     @cached_property
+    @explained
     def continues(self) -> np.ndarray:
         vocabulary = self.pipeline.get_vocab(with_added_tokens=True)
         prefix = getattr(self.pipeline.model, "continuing_subword_prefix", None) or ""
@@ -230,6 +237,7 @@ class PipelineTokenizer:
                 return mask.index(0), mask[::-1].index(0)
         return self._num_special_single, 0
 
+    @explained
     def decode(self, ids: Sequence[int] | np.ndarray, skip_special: bool = True) -> str:
         numbers = np.asarray(ids, dtype=np.int64).reshape(-1)
         outside = numbers[(numbers < 0) | (numbers >= self.size)]
@@ -248,6 +256,7 @@ class PipelineTokenizer:
             raise no_such_id(int(id), self.size)
         return token
 
+    @explained
     def save(self, folder: Path) -> None:
         ids = {key: getattr(self.special, role) for role, key in ROLES.items()}
         names = {key: self.token_of(id) for key, id in ids.items() if id is not None}

@@ -3,7 +3,7 @@
 The rules of precedence are those of `transformers`.
 """
 
-import json
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,6 +12,7 @@ from typing import Any
 from tokenizers import AddedToken
 
 from bertie.errors import TokenizerError
+from bertie.json_files import read_json, shown
 
 CONFIG = "tokenizer_config.json"
 SPECIAL_MAP = "special_tokens_map.json"
@@ -62,61 +63,63 @@ class Settings:
         return default if value is None else bool(value)
 
 
-def read_json(path: Path) -> Any:
-    """Reads a JSON file. An error names the file and the line."""
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except UnicodeDecodeError as error:
-        raise TokenizerError(f"not UTF-8 at byte {error.start}", where=str(path)) from error
-    except json.JSONDecodeError as error:
-        raise TokenizerError(
-            f"not valid JSON ({error.msg})",
-            where=f"{path}:{error.lineno}",
-            hint="the file is broken or incomplete: download it again",
-        ) from error
-
-
 def read_settings(folder: Path) -> Settings:
     """Reads the settings of a folder; all empty where it has none of the files."""
     files: dict[str, dict[str, Any]] = {name: {} for name in (CONFIG, SPECIAL_MAP, ADDED)}
     for name in files:
-        if (folder / name).is_file() and "added_tokens_decoder" not in files[CONFIG]:
-            files[name] = read_json(folder / name)
-            if not isinstance(files[name], dict):
-                what = f"contains a {type(files[name]).__name__} where an object is expected"
+        if os.path.lexists(folder / name) and "added_tokens_decoder" not in files[CONFIG]:
+            content = read_json(folder / name, error=TokenizerError)
+            if not isinstance(content, dict):
+                what = f"contains a {type(content).__name__} where an object is expected"
                 raise TokenizerError(what, where=str(folder / name))
+            files[name] = content
     config, path = files[CONFIG], folder / CONFIG
     roles, stated = dict(config), list[tuple[int | None, AddedToken]]()
     if "added_tokens_decoder" in config:
-        for number, token in sorted(dict(config["added_tokens_decoder"]).items(), key=lambda item: int(item[0])):
-            if not isinstance(token, dict):
-                raise TokenizerError(f"{token!r} is not a token with a `content`", where=str(path))
-            stated.append((int(number), added_token(token, path)))
+        tokens = config["added_tokens_decoder"]
+        if not isinstance(tokens, dict):
+            raise TokenizerError(f"has the added_tokens_decoder {shown(tokens)}, not an object", where=str(path))
+        for number, key in sorted((stated_id(key, path), key) for key in tokens):
+            if not isinstance(tokens[key], dict):
+                raise TokenizerError(f"{shown(tokens[key])} is not a token with a `content`", where=str(path))
+            stated.append((number, added_token(tokens[key], path)))
     else:
         # Older folders keep these in files of their own; a newer tokenizer_config.json makes both obsolete.
         roles.update(files[SPECIAL_MAP])
         named = [roles[key] for key in (*ROLES.values(), *OTHER_ROLES) if roles.get(key)]
         special = [added_token(token, path).content for token in named]
-        for text, number in sorted(files[ADDED].items(), key=lambda item: int(item[1])):
-            stated.append((int(number), AddedToken(text, normalized=text not in special, special=text in special)))
+        numbers = [(stated_id(number, folder / ADDED), text) for text, number in files[ADDED].items()]
+        for number, text in sorted(numbers):
+            stated.append((number, AddedToken(text, normalized=text not in special, special=text in special)))
     names: dict[str, str] = {}
     for key in (*ROLES.values(), *OTHER_ROLES):
         if roles.get(key):
             stated.append((None, added_token(roles[key], path)))
             names[key] = stated[-1][1].content
     extra = roles.get("additional_special_tokens") or roles.get("extra_special_tokens") or ()
+    if not isinstance(extra, dict | list | tuple):
+        raise TokenizerError(f"has the special tokens {shown(extra)}, which should be a list", where=str(path))
     stated += [(None, added_token(token, path)) for token in (extra.values() if isinstance(extra, dict) else extra)]
     once: dict[str, tuple[int | None, AddedToken]] = {}
-    for number, token in stated:
-        once.setdefault(token.content, (number, token))
+    for entry in stated:
+        once.setdefault(entry[1].content, entry)
     return Settings(config=config, names=names, added=tuple(once.values()), where=str(folder))
 
 
 def added_token(token: Any, path: Path) -> AddedToken:
     """A token as a file states it: as an object, or, where it is special, by its text alone."""
-    if not isinstance(token, dict):
-        return AddedToken(str(token), special=True)
-    if not isinstance(token.get("content"), str):
-        raise TokenizerError(f"{token!r} is not a token with a `content`", where=str(path))
+    if isinstance(token, str):
+        return AddedToken(token, special=True)
+    if not isinstance(token, dict) or not isinstance(token.get("content"), str):
+        raise TokenizerError(f"{shown(token)} is not a token with a `content`", where=str(path))
     flags = {key: bool(token[key]) for key in ("single_word", "lstrip", "rstrip", "normalized") if key in token}
     return AddedToken(token["content"], special=bool(token.get("special", True)), **flags)
+
+
+def stated_id(number: Any, path: Path) -> int:
+    """The id of an added token, which files write as a number or, as a key, in digits."""
+    if isinstance(number, str) and number.isdecimal() and len(number) < 20:
+        number = int(number)
+    if type(number) is not int or not 0 <= number < 2**32:
+        raise TokenizerError(f"{shown(number)} is not the id of a token", where=str(path))
+    return number

@@ -1,5 +1,6 @@
 """Tokenizer: what the rest of bertie knows of tokenizers, and `load_tokenizer`, which opens one."""
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
@@ -73,6 +74,6 @@ def load_tokenizer(folder_or_file: str | Path) -> Tokenizer | None:
     if not path.is_dir():
         raise TokenizerError("no such file or folder", where=str(path), hint="give a model folder or a tokenizer file")
     for name in sources.FILES:
-        if (path / name).is_file():
+        if os.path.lexists(path / name):  # what is there but no file is an error, not a missing tokenizer
             return sources.from_file(path / name)
     return None

@@ -3,6 +3,7 @@
 Settings beside the file change ids in the same cases as in `transformers`.
 """
 
+import io
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -11,8 +12,10 @@ from typing import Any
 import tokenizers
 
 from bertie.errors import TokenizerError
+from bertie.json_files import LARGEST_VOCABULARY, read_json, read_regular, shown
+from bertie.text.tokenizers.panics import opening
 from bertie.text.tokenizers.pipeline import PipelineTokenizer
-from bertie.text.tokenizers.settings import Settings, read_json, read_settings
+from bertie.text.tokenizers.settings import Settings, read_settings
 from bertie.text.tokenizers.unigram import SentencePieceTokenizer
 from bertie.text.tokenizers.vocabulary import (
     add_stated,
@@ -22,6 +25,7 @@ from bertie.text.tokenizers.vocabulary import (
     wordpiece_tokenizer,
 )
 
+MOST_GAPS = 100_000  # ids without a piece
 # In the order of preference: a complete pipeline first, then vocabularies that leave the rest to convention.
 FILES = ("tokenizer.json", "vocab.txt", "vocab.json", "merges.txt", "spiece.model")
 
@@ -41,23 +45,24 @@ def from_file(path: Path) -> PipelineTokenizer | SentencePieceTokenizer:
 
 def from_vocabulary(path: Path, settings: Settings) -> PipelineTokenizer:
     """Opens a WordPiece vocabulary, one piece per line."""
+    raw = read_regular(path, LARGEST_VOCABULARY, TokenizerError)
     try:
         # As `transformers` reads it: universal newlines, and no other line ends than those.
-        with path.open(encoding="utf-8") as lines:
-            pieces = [line.rstrip("\n") for line in lines]
+        pieces = [line.rstrip("\n") for line in io.StringIO(raw.decode("utf-8"), newline=None)]
     except UnicodeDecodeError as error:
-        line = path.read_bytes().count(b"\n", 0, error.start) + 1 if error.start else 1
+        line = raw.count(b"\n", 0, error.start) + 1
         raise TokenizerError("not UTF-8", where=f"{path}:{line}", hint="a vocabulary is UTF-8 text") from error
     if not pieces:
         raise TokenizerError("the vocabulary is empty", where=str(path))
     strip_accents = settings.config.get("strip_accents")
-    return wordpiece_tokenizer(
-        pieces,
-        lowercase=settings.flag("do_lower_case", True),
-        strip_accents=None if strip_accents is None else bool(strip_accents),
-        split_ideographs=settings.flag("tokenize_chinese_chars", True),
-        settings=replace(settings, where=str(path)),
-    )
+    with opening(str(path)):
+        return wordpiece_tokenizer(
+            pieces,
+            lowercase=settings.flag("do_lower_case", True),
+            strip_accents=None if strip_accents is None else bool(strip_accents),
+            split_ideographs=settings.flag("tokenize_chinese_chars", True),
+            settings=replace(settings, where=str(path)),
+        )
 
 
 def from_merges(vocabulary_path: Path, merges_path: Path, settings: Settings) -> PipelineTokenizer:
@@ -69,11 +74,12 @@ def from_merges(vocabulary_path: Path, merges_path: Path, settings: Settings) ->
                 where=str(path.parent),
                 hint="a byte-level BPE needs both files",
             )
-    vocabulary = read_json(vocabulary_path)
-    if not isinstance(vocabulary, dict) or not all(type(number) is int for number in vocabulary.values()):
+    vocabulary = read_json(vocabulary_path, LARGEST_VOCABULARY, TokenizerError)
+    if not isinstance(vocabulary, dict):
         raise TokenizerError("does not map pieces to ids", where=str(vocabulary_path))
+    check_ids(vocabulary, str(vocabulary_path))
     try:
-        lines = merges_path.read_text(encoding="utf-8").split("\n")
+        lines = read_regular(merges_path, LARGEST_VOCABULARY, TokenizerError).decode("utf-8").split("\n")
     except UnicodeDecodeError as error:
         raise TokenizerError(f"not UTF-8 at byte {error.start}", where=str(merges_path)) from error
     merges: list[tuple[str, str]] = []
@@ -89,35 +95,52 @@ def from_merges(vocabulary_path: Path, merges_path: Path, settings: Settings) ->
                 hint="the two files come from different tokenizers, or one is broken",
             )
         merges.append((parts[0], parts[1]))
-    return byte_bpe_tokenizer(vocabulary, merges, settings=replace(settings, where=str(vocabulary_path)))
+    with opening(str(vocabulary_path)):
+        return byte_bpe_tokenizer(vocabulary, merges, settings=replace(settings, where=str(vocabulary_path)))
 
 
 def from_json(path: Path, settings: Settings) -> PipelineTokenizer:
     """Opens a whole pipeline as `tokenizers` writes it."""
-    content = read_json(path)
+    content = read_json(path, LARGEST_VOCABULARY, TokenizerError)
     if not isinstance(content, dict) or not isinstance(content.get("model"), dict):
         what = "contains no tokenizer: it has no `model`"
         raise TokenizerError(what, where=str(path), hint="give a tokenizer.json")
+    check_stages(content, str(path))
+    check_ids(content["model"].get("vocab"), str(path))
     generic = settings.is_generic
     if not generic:
         for change in (set_cleaning, set_prefix_space, set_case_and_accents):
             change(content, settings)
-    try:
+    settings = replace(settings, where=str(path))
+    with opening(str(path)):
         pipeline = tokenizers.Tokenizer.from_str(json.dumps(content))
-    except BaseException as error:
-        # A broken file can make the native reader panic, and its PanicException is no Exception.
-        if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
-            raise
-        raise TokenizerError(
-            f"`tokenizers` cannot read it ({error})",
-            where=str(path),
-            hint="the file is broken, or was written by a newer version of `tokenizers`",
-        ) from error
-    add_stated(pipeline, replace(settings, where=str(path)))
-    if not generic and settings.names_a_class and "handle_chinese_chars" in (content.get("normalizer") or {}):
-        # `transformers` frames such a text by the names in the settings, whatever the file states.
-        set_frame(pipeline, special_names(pipeline.get_vocab(with_added_tokens=True), settings, required=False))
-    return PipelineTokenizer(pipeline, settings, content if "type" in content["model"] else None)
+        add_stated(pipeline, settings)
+        if not generic and settings.names_a_class and "handle_chinese_chars" in (content.get("normalizer") or {}):
+            # `transformers` frames such a text by the names in the settings, whatever the file states.
+            set_frame(pipeline, special_names(pipeline.get_vocab(with_added_tokens=True), settings, required=False))
+        return PipelineTokenizer(pipeline, settings, content if "type" in content["model"] else None)
+
+
+def check_stages(content: dict[str, Any], where: str) -> None:
+    """Refuses a stage that is no object, before settings are put into it."""
+    for name in ("normalizer", "pre_tokenizer", "post_processor", "decoder"):
+        stage = content.get(name)
+        steps = stage.get("normalizers", []) if isinstance(stage, dict) else []
+        if not isinstance(stage, dict | None) or not isinstance(steps, list):
+            raise TokenizerError(f"has the {name} {shown(stage)}, which should be an object", where=where)
+        if not all(isinstance(step, dict) for step in steps):
+            raise TokenizerError(f"has a {name} with a step that is no object", where=where)
+
+
+def check_ids(vocabulary: Any, where: str) -> None:
+    """Refuses ids that are no numbers, or so much higher than the pieces are many that tables by id fill the memory."""
+    if not isinstance(vocabulary, dict):
+        return
+    most = 2 * len(vocabulary) + MOST_GAPS
+    for piece, id in vocabulary.items():
+        if type(id) is not int or not 0 <= id < most:
+            what = f"gives {shown(piece)} the id {shown(id)}; it has {len(vocabulary):,} pieces"
+            raise TokenizerError(what, where=where, hint="ids are whole numbers from 0 on, with few gaps")
 
 
 def set_cleaning(content: dict[str, Any], settings: Settings) -> None:

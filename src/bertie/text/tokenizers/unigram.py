@@ -17,6 +17,7 @@ import numpy as np
 import sentencepiece
 
 from bertie.errors import TokenizerError
+from bertie.json_files import LARGEST_VOCABULARY, read_regular
 from bertie.text.reading.plain_text import PlainText, prepare
 from bertie.text.reading.valid_text import are_strings, check_texts
 from bertie.text.tokenizers.continuation import continuations
@@ -63,8 +64,8 @@ class SentencePieceTokenizer:
     @classmethod
     def open(cls, path: Path, settings: Settings) -> "SentencePieceTokenizer":
         try:
-            return cls(path.read_bytes(), settings)
-        except (RuntimeError, ValueError) as error:
+            return cls(read_regular(path, LARGEST_VOCABULARY, TokenizerError), settings)
+        except (RuntimeError, ValueError, OverflowError, KeyError, IndexError) as error:
             raise TokenizerError(
                 f"`sentencepiece` cannot read it ({error})",
                 where=str(path),
