@@ -285,6 +285,7 @@ def build_corpus(
     document: str | None = None,
     max_line_bytes: int | None = None,
     null_as_empty: bool | None = None,
+    encoding: str | None = None,
     workers: int = 1,
     restart: bool = False,
     on_event: OnEvent = ignore,
@@ -319,6 +320,7 @@ def build_corpus(
         document=document,
         max_line_bytes=max_line_bytes,
         null_as_empty=null_as_empty,
+        encoding=encoding,
         workers=workers,
         restart=restart,
     )
@@ -335,6 +337,7 @@ def add_to_corpus(
     document: str | None = None,
     max_line_bytes: int | None = None,
     null_as_empty: bool | None = None,
+    encoding: str | None = None,
     workers: int = 1,
     restart: bool = False,
     on_event: OnEvent = ignore,
@@ -355,6 +358,7 @@ def add_to_corpus(
         document=document,
         max_line_bytes=max_line_bytes,
         null_as_empty=null_as_empty,
+        encoding=encoding,
         workers=workers,
         restart=restart,
     )

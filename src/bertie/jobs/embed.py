@@ -128,6 +128,7 @@ def embed(
     format: str | None = None,
     max_line_bytes: int | None = None,
     null_as_empty: bool | None = None,
+    encoding: str | None = None,
     restart: bool = False,
     overwrite: bool = False,
     on_event: OnEvent = ignore,
@@ -156,6 +157,7 @@ def embed(
         format=format,
         max_line_bytes=max_line_bytes,
         null_as_empty=null_as_empty,
+        encoding=encoding,
         restart=restart,
         overwrite=overwrite,
     )

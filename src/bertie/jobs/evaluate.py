@@ -13,12 +13,13 @@ from bertie.jobs.finetune_options import COLUMN_HELP, FORMAT_HELP, HEADER_HELP, 
 from bertie.jobs.job import Group, Job, option
 from bertie.jobs.result import Result
 from bertie.jobs.row_notes import report_rows
+from bertie.jobs.sources import ENCODING_HELP, Encoding
 from bertie.models.pretrained import Pretrained, load
 from bertie.reporting.events import OnEvent, ignore, message
 from bertie.reporting.png_chart import write_png
 from bertie.reporting.text_chart import draw_text
 from bertie.tasks.examples import Examples, Policy
-from bertie.tasks.labelled import Labelled, open_labelled, report_unmeasured
+from bertie.tasks.labelled import Labelled, Reading, open_labelled, report_unmeasured
 from bertie.tasks.task import Task
 from bertie.train.finetuning.task_evaluation import TaskEvaluation
 from bertie.train.reports.noise_curve import NoiseCurve, measure_noise
@@ -38,20 +39,34 @@ def as_rates(given: Any) -> Any:
     return tuple(sorted(set(rates)))
 
 
+TRAINED = " If training was given one, it holds here, too."
+
+
 class RowOptions(Group):
     """How rows are read."""
 
     title: ClassVar[str] = "Data"
     task: str | None = option(None, "Which task, if the model was trained for several.", common=True)
-    column: Columns = option({}, COLUMN_HELP, common=True, many=True, metavar="ROLE=NAME")
-    format: str | None = option(None, FORMAT_HELP, common=True)
-    header: bool | None = option(None, HEADER_HELP)
+    column: Columns = option({}, COLUMN_HELP + TRAINED, common=True, many=True, metavar="ROLE=NAME")
+    format: str | None = option(None, FORMAT_HELP + TRAINED, common=True)
+    header: bool | None = option(None, HEADER_HELP + TRAINED)
+    encoding: Encoding | None = option(None, ENCODING_HELP + TRAINED)
     max_length: int | None = option(None, "Tokens per row; as in training by default.", common=True, ge=8)
 
-    def open(self, task: Task, data: Any, name: str, on_event: OnEvent, targets: bool = True) -> Labelled:
-        rows = rows_or_paths(data, name)
+    def open(
+        self, model: Pretrained, task: Task, data: Any, name: str, on_event: OnEvent, targets: bool = True
+    ) -> Labelled:
+        """What was said about files in training holds for these, too, unless something else is said."""
         return open_labelled(
-            task, rows, self.column, format=self.format, header=self.header, targets=targets, on_event=on_event
+            task,
+            rows_or_paths(data, name),
+            self.column,
+            format=self.format,
+            header=self.header,
+            encoding=self.encoding,
+            targets=targets,
+            trained=Reading.parse(model.card.get("reading", {}), where=model.source),
+            on_event=on_event,
         )
 
 
@@ -96,7 +111,7 @@ class EvaluateJob(Job):
         task = model.task(reading.task)
         max_length = model.max_length_for(reading.max_length)
         tokenizer = model.tokenizer_for(max_length)
-        labelled = reading.open(task, self.data, "data", on_event)
+        labelled = reading.open(model, task, self.data, "data", on_event)
         task = task.measured_on(labelled.columns, labelled.all())
         report_unmeasured(task, labelled, on_event)
         policy: Policy = "skip" if self.skip_bad else "refuse"

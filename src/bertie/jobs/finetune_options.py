@@ -10,9 +10,11 @@ from bertie.errors import SpecError
 from bertie.jobs.data import Data, Folder, ModelSource
 from bertie.jobs.job import Group, option
 from bertie.jobs.recipe_choice import AnyRecipe
+from bertie.jobs.sources import ENCODING_HELP, Encoding
 from bertie.nn.feature_top import LAYER_CHOICES, FeatureTopSpec, LSTMLayersSpec
 from bertie.nn.low_rank import LowRankSpec, Target
 from bertie.spec import Spec
+from bertie.tasks.labelled import Reading
 from bertie.text.noise import Noise, read_groups
 from bertie.train.learning.learning_rates import LearningSpec
 
@@ -72,7 +74,8 @@ def as_also(given: Any) -> Any:
 Also = Annotated[tuple[AlsoTask, ...], BeforeValidator(as_also)]
 COLUMN_HELP = "Which column has which role, like text=review; guessed by default."
 FORMAT_HELP = (
-    "Format of the files, if it is not guessed right: csv, tsv, jsonl, json, conll, squad, lines, parquet, ..."
+    "Format of the files, if it is not guessed right: csv, tsv, quoted-tsv, jsonl, json, conll, squad, parquet, arrow, "
+    "lines, label-text (LABEL, a space, a text), fasttext (__label__X before a text)."
 )
 HEADER_HELP = "Whether csv and tsv files start with column names; guessed by default."
 
@@ -86,9 +89,13 @@ class DataOptions(Group):
     column: Columns = option({}, COLUMN_HELP, common=True, many=True, metavar="ROLE=NAME")
     format: str | None = option(None, FORMAT_HELP)
     header: bool | None = option(None, HEADER_HELP)
+    encoding: Encoding | None = option(None, ENCODING_HELP)
     max_length: int | None = option(None, "Tokens per row; 128, for answer 384, by default.", common=True, ge=8)
     skip_bad: bool = option(False, "Skip rows that cannot be used, and count them.", common=True)
     also: Also = option((), "Another task on the same encoder.", many=True, metavar="TASK:TRAIN[:DEV]")
+
+    def reading(self) -> Reading:
+        return Reading(column=self.column, format=self.format, header=self.header, encoding=self.encoding)
 
 
 class ModelOptions(Group):

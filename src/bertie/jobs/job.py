@@ -19,6 +19,7 @@ from pydantic.fields import FieldInfo
 from bertie.errors import InputError, SpecError
 from bertie.reporting.events import OnEvent, ignore
 from bertie.spec import Spec
+from bertie.text.reading.paths import check_path
 
 PLUGIN = "plugin"  # in a config file: plugin files to load
 
@@ -105,7 +106,10 @@ class Job(Spec):
         for name, needed in cls.requires.items():
             if is_set(flat.get(name)) and not is_set(flat.get(needed)):
                 raise SpecError(f"`{name}` needs `{needed}`", where=where, hint=f"give `{needed}`, or drop `{name}`")
-        return cls.parse(fields, where)
+        job = cls.parse(fields, where)
+        for one in cls.options():
+            _check_paths(getattr(getattr(job, one.group) if one.group else job, one.name))
+        return job
 
     @classmethod
     def check_names(cls, names: Iterable[str], where: str | None = None) -> None:
@@ -141,6 +145,15 @@ class Job(Spec):
 def is_set(value: Any) -> bool:
     """Whether an option has a value. A table has no truth value, so it is never asked for one."""
     return value is not None and value is not False and not (isinstance(value, str | tuple | list) and not value)
+
+
+def _check_paths(value: Any) -> None:
+    """Refuses paths that no file can have, before anything is done with them."""
+    if isinstance(value, Path):
+        check_path(value)
+    elif isinstance(value, list | tuple):
+        for one in value:
+            _check_paths(one)
 
 
 def check_name(what: str, name: Any, known: Iterable[str], where: str | None = None) -> None:

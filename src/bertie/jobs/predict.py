@@ -73,7 +73,7 @@ class PredictJob(Job):
             report_cuts([one.num_cut for one in read], max_length, on_event)
             yield from ((answer, in_words(answer)) for answer in task.arrange(self.texts, answers))
             return
-        labelled = reading.open(task, self.input, "rows", on_event, targets=False)
+        labelled = reading.open(model, task, self.input, "rows", on_event, targets=False)
         examples = Examples(task, labelled, tokenizer, max_length, labelled=False, cached=0)
         num_errors = 0
         for number, answer in enumerate(answered(model, task, examples), 1):

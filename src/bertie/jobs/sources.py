@@ -7,12 +7,13 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Annotated, Any, ClassVar
 
-from pydantic import BeforeValidator, PlainSerializer
+from pydantic import AfterValidator, BeforeValidator, PlainSerializer
 
 from bertie.data.rows.memory_rows import rows_of
 from bertie.errors import InputError, SpecError
 from bertie.jobs.job import Group, option
 from bertie.text.reading.documents import Boundary, DocumentOptions, Format, Texts
+from bertie.text.reading.encodings import UTF_8, known_encoding
 from bertie.text.reading.files import TextSource
 from bertie.text.reading.lines import MAX_LINE_BYTES
 
@@ -69,6 +70,8 @@ def _name(given: Any) -> str:
 
 # A folder's path, or what was loaded from it.
 FolderOrObject = Annotated[Any, PlainSerializer(_name, when_used="json")]
+Encoding = Annotated[str, AfterValidator(known_encoding)]
+ENCODING_HELP = "Encoding of the files, like gb18030, latin-1 or utf-16; utf-8 by default."
 Sources = Annotated[Any, BeforeValidator(as_sources), PlainSerializer(_plain, when_used="json")]
 
 
@@ -82,6 +85,7 @@ class TextOptions(Group):
     )
     max_line_bytes: int = option(MAX_LINE_BYTES, "A longer line is an error.", ge=1)
     null_as_empty: bool = option(False, "A null counts as an empty text.")
+    encoding: Encoding = option(UTF_8, ENCODING_HELP)
 
 
 class ReadingOptions(TextOptions):
@@ -98,6 +102,7 @@ class ReadingOptions(TextOptions):
             boundary=self.document,
             max_line_bytes=self.max_line_bytes,
             null_as_empty=self.null_as_empty,
+            encoding=self.encoding,
         )
 
 
@@ -137,6 +142,7 @@ def open_texts(texts: Any, reading: TextOptions) -> Iterator[TextSource]:
         if len(names) != 1:
             raise InputError(f"one file of texts was expected, not {len(names)}", hint="join them, or give the texts")
         if are_paths(texts):
-            yield TextSource(names[0], reading.column, reading.format, reading.max_line_bytes, reading.null_as_empty)
+            limits = (reading.max_line_bytes, reading.null_as_empty)
+            yield TextSource(names[0], reading.column, reading.format, *limits, reading.encoding)
         else:
             yield TextSource(names[0])

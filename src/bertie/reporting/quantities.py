@@ -1,4 +1,9 @@
-"""Formats seconds, bytes, FLOPs and counts for people."""
+"""Formats seconds, bytes, FLOPs, counts and lists of names for people."""
+
+from collections.abc import Iterable
+
+SHOWN = 10  # names of a list
+LONGEST = 60  # characters of a name
 
 
 def format_duration(seconds: float) -> str:
@@ -34,3 +39,11 @@ def format_count(count: int) -> str:
         if count >= size:
             return f"{count / size:,.1f}{unit}"
     return str(count)
+
+
+def list_few(names: Iterable[str], shown: int = SHOWN) -> str:
+    """The first names in quotes, and how many more there are; "none" for none."""
+    every = list(names)
+    few = [repr(name if len(name) <= LONGEST else f"{name[: LONGEST - 1]}…") for name in every[:shown]]
+    more = f" and {len(every) - shown:,} more" if len(every) > shown else ""
+    return ", ".join(few) + more or "none"

@@ -1,14 +1,26 @@
 """Labelled rows: a user's files or tables, and which column plays which role of a task."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
+from typing import Any
 
-from bertie.data.rows import Rows, guess_columns, open_rows
+from pydantic import Field
+
+from bertie.data.rows import ColumnGuess, Rows, guess_columns, open_rows
+from bertie.data.rows.file_bytes import is_surely_utf8
+from bertie.data.rows.opening import fits_ending
+from bertie.data.rows.rows import spread_numbers
 from bertie.errors import InputError, SpecError
 from bertie.reporting.events import OnEvent, ignore, message
+from bertie.reporting.quantities import list_few
+from bertie.spec import Spec
 from bertie.tasks.task import Task, Values
 
+# Data sets of entailment (SNLI, MultiNLI) write this where annotators did not agree on a label.
+UNDECIDED_COLUMN, UNDECIDED = "gold_label", "-"
 SAMPLE = 100_000  # rows from which labels are collected; of more rows so many, spread evenly
 
 
@@ -23,7 +35,14 @@ class Labelled:
         """By role, and where they stand; roles without a value are left out."""
         row = self.rows.row(number)
         given = {role: row.values.get(column) for role, column in self.columns.items()}
+        if self._undecided is not None and given[self._undecided] == UNDECIDED:
+            del given[self._undecided]
         return {role: value for role, value in given.items() if value is not None}, row.where
+
+    @cached_property
+    def _undecided(self) -> str | None:
+        """The role whose column says that annotators did not agree, if there is such a column."""
+        return next((role for role, column in self.columns.items() if column == UNDECIDED_COLUMN), None)
 
     def all(self) -> Iterator[Values]:
         """Those of the rows that can be read; errors in the others are reported when they are used."""
@@ -36,6 +55,15 @@ class Labelled:
         """Rows that represent all of them."""
         return range(0, self.rows.num_rows, max(1, self.rows.num_rows // SAMPLE))
 
+    def has_undecided(self) -> bool:
+        """Whether a row of the sample says that its annotators did not agree."""
+        if UNDECIDED_COLUMN not in self.columns.values():
+            return False
+        rows = (self.rows.row(number) for number in spread_numbers(self.rows.num_rows, 1000))
+        with suppress(InputError):
+            return any(row.values.get(UNDECIDED_COLUMN) == UNDECIDED for row in rows)
+        return False
+
     def _readable(self, numbers: range) -> Iterator[Values]:
         for number in numbers:
             try:
@@ -45,6 +73,31 @@ class Labelled:
             yield values
 
 
+class Reading(Spec):
+    """What a user said about files of rows. A model folder keeps it for the files that come later."""
+
+    column: dict[str, str] = Field(default={}, description="by role")
+    format: str | None = None
+    header: bool | None = None
+    encoding: str | None = None
+
+    def given(self) -> dict[str, Any]:
+        return self.model_dump(exclude_defaults=True)
+
+    def completed(self, other: "Reading", paths: Sequence[Path], on_event: OnEvent) -> "Reading":
+        """With what another reading says where this one says nothing, if it can be true of these files. Columns are
+        completed later: the files must be open."""
+        format, encoding = other.format, other.encoding
+        if not self.format and format and (odd := next((one for one in paths if not fits_ending(one, format)), None)):
+            on_event(message(f"{odd}: read by its ending, not as {format} as in training"))
+            format = None
+        if not self.encoding and encoding and (odd := next(filter(is_surely_utf8, paths), None)):
+            on_event(message(f"{odd}: read as UTF-8, not as {encoding} as in training"))
+            encoding = None
+        header = other.header if self.header is None else self.header
+        return self.replace(format=self.format or format, header=header, encoding=self.encoding or encoding)
+
+
 def open_labelled(
     task: Task,
     data: Rows | Sequence[str | Path],
@@ -52,50 +105,106 @@ def open_labelled(
     *,
     format: str | None = None,
     header: bool | None = None,
+    encoding: str | None = None,
     targets: bool = True,
+    trained: Reading | None = None,
     on_event: OnEvent = ignore,
 ) -> Labelled:
     """Opens files, or takes rows that are open, and finds the column of each role; what was guessed is reported.
 
-    `columns` are those that the user named, by role. `format` and `header` describe the files where their names and
-    contents do not. Without `targets` rows need none: they only want an answer.
+    `columns` are those that the user named, by role. `format`, `header` and `encoding` describe the files where their
+    names and contents do not. `trained` is what was said in training, and holds unless something else is said now.
+    Without `targets` rows need none: they only want an answer, and a blank line of plain text is a row, too.
     """
-    rows = data if isinstance(data, Rows) else open_rows(data, format or task.default_format(data), header=header)
-    rows, named = task.prepare_rows(rows, columns or {})
+    given = Reading(column=dict(columns or {}), format=format, header=header, encoding=encoding)
+    trained = trained or Reading()
+    rows = data if isinstance(data, Rows) else _open(task, list(map(Path, data)), given, trained, targets, on_event)
+    kept = _kept_columns(task, rows, given.column, trained.column, targets, on_event)
+    rows, named = task.prepare_rows(rows, {**kept, **given.column})
     for notice in rows.notices:
         on_event(message(notice))
     if unknown := next((role for role in named if role not in task.roles), None):
         raise SpecError(f"this task has no role {unknown!r}", hint=f"its roles are {', '.join(task.roles)}")
-    free = {column.lower() for column in rows.columns if column not in named.values()}
-
-    def is_wanted(role: str) -> bool:
-        if role in named:
-            return True
-        if role in task.targets and not targets:
-            return False
-        if role in task.optional:
-            return task.reads_role(role) and any(name.lower() in free for name in task.roles[role])
-        return True
-
-    guess = guess_columns(rows, {role: names for role, names in task.roles.items() if is_wanted(role)}, named)
+    guess = _guess(task, rows, named, targets)
     for reason in guess.reasons:
         on_event(message(reason))
     extra = {role: role for role in task.extra_roles} if targets else {}
     if missing := next((column for column in extra if column not in rows.columns), None):
-        hint = f"its columns are {', '.join(rows.columns)}"
+        hint = f"its columns are {list_few(rows.columns)}"
         raise SpecError(f"there is no column {missing!r}", where=rows.name, hint=hint)
-    return Labelled(rows, {**guess.columns, **extra})
+    labelled = Labelled(rows, {**guess.columns, **extra})
+    if targets and labelled.has_undecided():
+        on_event(message(f"{rows.name}: rows whose {UNDECIDED_COLUMN} is {UNDECIDED!r} have no label"))
+    return labelled
 
 
-def column_names(words: Sequence[str]) -> dict[str, str]:
-    """ROLE=NAME, once for each role."""
-    named = {}
-    for word in words:
-        role, sign, column = word.partition("=")
-        if not sign or not role or not column:
-            raise SpecError(f"`column` {word!r} is not of the form ROLE=NAME", hint="like text=review")
-        named[role] = column
-    return named
+def _open(
+    task: Task, paths: Sequence[Path], given: Reading, trained: Reading, targets: bool, on_event: OnEvent
+) -> Rows:
+    reading = given.completed(trained, paths, on_event)
+
+    def open_as(format: str | None) -> Rows:
+        return open_rows(
+            paths,
+            format or task.default_format(paths),
+            header=reading.header,
+            encoding=reading.encoding,
+            every_line=not targets,
+        )
+
+    if targets or given.format or reading.format != "label-text":
+        return open_as(reading.format)
+    # Rows that want an answer may be bare texts, whose first words are no labels.
+    rows, labels = open_as(reading.format), getattr(task, "labels", ())
+    found = list(Labelled(rows, {"label": "label"}).sample())
+    if 2 * sum(values.get("label") in labels for values in found) > len(found):
+        return rows
+    on_event(message(f"{rows.name}: lines do not start with labels, as in training, but are texts"))
+    return open_as("lines")
+
+
+def _kept_columns(
+    task: Task,
+    rows: Rows,
+    given: Mapping[str, str],
+    trained: Mapping[str, str],
+    targets: bool,
+    on_event: OnEvent,
+) -> dict[str, str]:
+    """The columns that were named in training, if the rows have them."""
+    kept = {}
+    for role, column in trained.items():
+        if role in given or role not in task.roles or column in given.values():
+            continue
+        if column in rows.columns or all(part.strip() in rows.columns for part in column.split(",")):
+            kept[role] = column
+        elif targets or role not in task.targets:
+            what = f"there is no column {column!r}, which was the {role} in training"
+            on_event(message(f"{rows.name}: {what}: another one is chosen"))
+    return kept
+
+
+def _guess(task: Task, rows: Rows, named: Mapping[str, str], targets: bool) -> ColumnGuess:
+    roles = {role: names for role, names in task.roles_in(rows).items() if targets or role not in task.targets}
+    roles |= {role: task.roles[role] for role in named}
+    free = {column.lower() for column in rows.columns if column not in named.values()}
+
+    def is_wanted(role: str) -> bool:
+        if role in named or role not in task.optional:
+            return True
+        return task.reads_role(role) and any(name.lower() in free for name in roles[role])
+
+    wanted = {role: names for role, names in roles.items() if is_wanted(role)}
+    try:
+        return guess_columns(rows, wanted, named)
+    except InputError:
+        for others in task.found_together:
+            more = {role: names for role, names in roles.items() if role in wanted or role in others}
+            # What is left over may be what rows are about, unless they only want an answer.
+            if len(more) > len(wanted) and (not targets or len(others) > 1 or len(more) == len(rows.columns)):
+                with suppress(InputError):
+                    return guess_columns(rows, more, named)
+        raise
 
 
 def report_unmeasured(task: Task, rows: Labelled, on_event: OnEvent) -> None:

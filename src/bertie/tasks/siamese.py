@@ -19,7 +19,7 @@ from pydantic import Field, field_validator
 from torch import Tensor, nn
 
 from bertie.batch import Batch, Ragged
-from bertie.data.rows.header import is_number
+from bertie.data.rows.rows import Rows
 from bertie.errors import InputError, SpecError
 from bertie.nn.encoder import Encoder, EncoderSpec
 from bertie.nn.initial import initialized
@@ -48,8 +48,10 @@ from bertie.tasks.siamese_rows import (
     Gold,
     RowKind,
     chosen,
+    fraction_of,
     held_out_kind,
     kind_of,
+    roles_in,
 )
 from bertie.tasks.similarity import number_of
 from bertie.tasks.task import Answer, Example, LabelPairs, Task, Values, encoded, is_empty, text_of
@@ -75,6 +77,7 @@ class Siamese(Task):
     roles: ClassVar[Mapping[str, Sequence[str]]] = ROLES
     targets: ClassVar[Sequence[str]] = ("score", "label")
     optional: ClassVar[Sequence[str]] = ("other", "negative", "score", "label")
+    found_together: ClassVar[Sequence[Sequence[str]]] = (("other", "score"), ("other",))
     texts: ClassVar[Sequence[str]] = TEXTS
     criterion: Criterion | None = None  # None before training
     pooling: TokenPooling | None = None  # None: that of the base model, else the mean
@@ -118,6 +121,9 @@ class Siamese(Task):
     def main(self) -> str:  # type: ignore[override]
         return MAIN[self.measured or "scored"]
 
+    def roles_in(self, rows: Rows) -> Mapping[str, Sequence[str]]:
+        return ROLES if self.criterion == "softmax" else roles_in(rows)
+
     def check(self, encoder: EncoderSpec) -> None:
         width = encoder.output_width if self.dense is None else self.dense.size
         if self.sizes and self.sizes[0] > width:
@@ -140,7 +146,7 @@ class Siamese(Task):
                 if "label" in values:
                     labels.add(label_of(values["label"]))
         task = self.replace(criterion=chosen(self.criterion, roles))
-        if task.criterion == "softmax" and self.criterion is None and (score := _fraction_of(labels)) is not None:
+        if task.criterion == "softmax" and self.criterion is None and (score := fraction_of(labels)) is not None:
             raise InputError(
                 f"the labels are numbers like {score}, which look like scores",
                 hint="name their column with `column` score=NAME, or learn them as labels with `loss=softmax`",
@@ -379,13 +385,6 @@ class Siamese(Task):
 
     def labels_of(self, gold: Gold) -> list[str]:
         return [str(gold.value)] if gold.kind == "labelled" else []
-
-
-def _fraction_of(labels: Collection[str]) -> str | None:
-    """The first that is not a whole number, where all are numbers."""
-    if not all(map(is_number, labels)):
-        return None
-    return next((label for label in sorted_labels(labels) if not float(label).is_integer()), None)
 
 
 def _digest(ids: np.ndarray) -> int:

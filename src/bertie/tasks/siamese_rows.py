@@ -1,21 +1,24 @@
 """The rows that a siamese encoder learns from: which kind of rows a set of columns gives, and what can be learned from
 it."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Literal, NamedTuple
 
+from bertie.data.rows.header import is_number
+from bertie.data.rows.rows import Rows, spread_numbers
 from bertie.errors import InputError, SpecError
 from bertie.tasks.classification import LABEL, OTHER, TEXT
-from bertie.tasks.label_sets import label_of
+from bertie.tasks.label_sets import label_of, sorted_labels
+from bertie.tasks.similarity import SCORE
 from bertie.tasks.task import Values, is_empty
 
 RowKind = Literal["scored", "labelled", "triplets", "pairs", "texts"]
 Criterion = Literal["cosine", "cosent", "softmax", "ranking", "triplet", "simcse"]
 
-ROLES = {
+ROLES: dict[str, Sequence[str]] = {
     "text": ("text", "anchor", *TEXT[1:]),
     "other": ("other", "positive", "passage", *OTHER[1:]),
     "negative": ("negative", "hard_negative", "neg", "text3", "sentence3"),
@@ -23,6 +26,30 @@ ROLES = {
     "label": LABEL,
 }
 TEXTS = ("text", "other", "negative")
+SAMPLE = 1000  # rows that are looked at
+
+
+def roles_in(rows: Rows) -> Mapping[str, Sequence[str]]:
+    """A column with the name of a label or a target is a score where it has numbers with a fraction."""
+    shared = {name for name in SCORE if name in LABEL}
+    found = [column for column in rows.columns if column.lower() in shared and _has_fractions(rows, column)]
+    return {**ROLES, "score": (*ROLES["score"], *found)}
+
+
+def _has_fractions(rows: Rows, column: str) -> bool:
+    labels = set[str]()
+    for number in spread_numbers(rows.num_rows, SAMPLE):
+        with suppress(InputError):  # reported when the row is used
+            labels.add(label_of(rows.row(number).values.get(column)))
+    return fraction_of(labels) is not None
+
+
+def fraction_of(labels: Collection[str]) -> str | None:
+    """The first that is not a whole number, where all are numbers."""
+    if not all(map(is_number, labels)):
+        return None
+    return next((label for label in sorted_labels(labels) if not float(label).is_integer()), None)
+
 
 # The richest first: a row is of the first kind that it has every role of.
 KINDS: dict[RowKind, tuple[str, ...]] = {

@@ -69,6 +69,7 @@ class Task(Objective):
     roles: ClassVar[Mapping[str, Sequence[str]]]
     targets: ClassVar[Sequence[str]]  # the roles that are predicted: missing where a row only wants an answer
     optional: ClassVar[Sequence[str]] = ()
+    found_together: ClassVar[Sequence[Sequence[str]]] = ()  # optional roles that content shows where names do not
     main: ClassVar[str]  # the metric that decides which of two models is better; more is better
     texts: ClassVar[Sequence[str]] = ()  # roles that can be misspelt without moving what is predicted
     max_length: ClassVar[int] = 128  # tokens of a row, unless the user says otherwise
@@ -91,6 +92,10 @@ class Task(Objective):
     def default_format(self, paths: Sequence[str | Path]) -> str | None:
         """The format of such files, where this task reads them in another way than their content suggests."""
         return None
+
+    def roles_in(self, rows: Rows) -> Mapping[str, Sequence[str]]:
+        """`roles`, where the content of rows decides which names a role may have."""
+        return self.roles
 
     def prepare_rows(self, rows: Rows, columns: Mapping[str, str]) -> tuple[Rows, Mapping[str, str]]:
         """Rows in the form that `read` expects; `columns` are those that the user named, by role."""

@@ -8,8 +8,10 @@ from typing import Any, NamedTuple, NoReturn
 from bertie.data.rows.header import is_number, shorten
 from bertie.data.rows.rows import RowError, Rows, spread_numbers
 from bertie.errors import InputError
+from bertie.reporting.quantities import list_few
 
 HOW_TO_NAME = "choose it with `column={role}=NAME`"
+SHOWN = 10  # columns in a sentence
 CLEARLY_LONGER = 1.5
 LONGEST_LABEL, MOST_LABELS = 50, 200  # characters; different ones in a sample
 LABEL_REPEATS = 2  # rows for each different label, at least
@@ -71,7 +73,7 @@ def guess_columns(
             found[role] = column, "by its name"
     if len(found) < len(roles):
         columns = _sampled(rows, sample)
-        found |= _by_content(rows, columns, [role for role in roles if role not in found], _taken(found))
+        found |= _by_content(rows, columns, list(roles), found)
     reasons = [f"{role} is the column {found[role][0]!r}, {found[role][1]}" for role in roles]
     return ColumnGuess({role: found[role][0] for role in roles}, reasons)
 
@@ -127,23 +129,25 @@ def _as_named(rows: Rows, roles: Mapping[str, Sequence[str]], named: Mapping[str
         if role not in roles:
             raise InputError(f"there is no column for {role!r} here", hint=f"the roles are {', '.join(roles)}")
         if column not in rows.columns:
-            hint = f"its columns are: {', '.join(map(repr, rows.columns))}"
+            hint = f"its columns are: {list_few(rows.columns)}"
             raise InputError(f"there is no column {column!r}", where=rows.name, hint=hint)
     return {role: (column, "as named") for role, column in named.items()}
 
 
-def _by_content(rows: Rows, columns: Sequence[Column], roles: Sequence[str], taken: set[str]) -> Found:
+def _by_content(rows: Rows, columns: Sequence[Column], needed: Sequence[str], known: Found) -> Found:
+    """The columns of those roles that are not known yet."""
+    roles, taken = [role for role in needed if role not in known], _taken(known)
     found: Found = {}
     for content, choose in CHOICES.items():
         wanted = [role for role in roles if CONTENTS.get(role) == content]
         free = [column for column in columns if column.name not in taken | _taken(found)]
         chosen = choose(free, len(wanted)) if wanted else []
         if len(chosen) != len(wanted):
-            _refuse(rows, wanted[0], columns)
+            _refuse(rows, wanted[0], needed, columns)
         found |= {role: (column.name, why) for role, (column, why) in zip(wanted, chosen, strict=True)}
     for role in roles:
         if role not in found:
-            _refuse(rows, role, columns)
+            _refuse(rows, role, needed, columns)
     return found
 
 
@@ -167,11 +171,18 @@ def _sampled(rows: Rows, sample: int) -> list[Column]:
     return [Column(name, [values.get(name) for values in found]) for name in rows.columns]
 
 
-def _refuse(rows: Rows, role: str, columns: Sequence[Column]) -> NoReturn:
+def _refuse(rows: Rows, role: str, roles: Sequence[str], columns: Sequence[Column]) -> NoReturn:
+    """`roles` are all that the task needs."""
     if not rows.num_rows:
         raise InputError("there are no rows", where=rows.name)
-    listed = ", ".join(f"{column.name!r} (such as {column.example})" for column in columns) or "none"
-    hint = f"{HOW_TO_NAME.format(role=role)}; the columns are: {listed}"
+    if len(columns) < len(roles):
+        count = "one column" if len(columns) == 1 else f"{len(columns)} columns"
+        what = f"it has {count}, {list_few(rows.columns)}, and {' and '.join(roles)} are needed"
+        hint = "give a file with a column for each, or its `format`, if it is read wrongly"
+        raise InputError(what, where=rows.name, hint=hint)
+    shown = ", ".join(f"{shorten(column.name)!r} (such as {column.example})" for column in columns[:SHOWN])
+    more = f" and {len(columns) - SHOWN:,} more" if len(columns) > SHOWN else ""
+    hint = f"{HOW_TO_NAME.format(role=role)}; the columns are: {shown}{more}"
     raise InputError(f"it is not clear which column is the {role}", where=rows.name, hint=hint)
 
 

@@ -1,16 +1,20 @@
-"""Reads a file's bytes by position; a compressed file is unpacked once."""
+"""Reads a file's bytes by position; what cannot be read so is copied once."""
 
+import io
 import os
-import stat
+import sys
 import tempfile
 import weakref
 from collections.abc import Iterator
 from pathlib import Path
 
 from bertie.errors import InputError
-from bertie.text.reading.lines import CODECS, open_bytes, read_or_refuse, refuse, unpack
+from bertie.text.reading.encodings import UTF_8, encoding_of, is_utf8_text
+from bertie.text.reading.lines import CODECS, STANDARD_INPUT, as_utf8, open_bytes, read_or_refuse, refuse, unpack
+from bertie.text.reading.paths import kind_of_path
 
 BLOCK = 1 << 22
+HEAD = 1 << 16  # bytes that are looked at for what the file is
 MARK = b"\xef\xbb\xbf"  # the byte order mark that some programs put before UTF-8
 
 
@@ -42,21 +46,39 @@ class FileBytes:
         return b"".join(block for _, block in self.blocks())[self.begin :]
 
 
-def open_file(path: Path, notices: list[str]) -> FileBytes:
-    """A compressed file is unpacked once, into a temporary file that has no name and ends with the process."""
-    codec = CODECS.get(path.suffix.lower())
+def open_file(path: Path, notices: list[str], encoding: str | None = None) -> FileBytes:
+    """A file as UTF-8; "-" is standard input. What is compressed, can be read only once or is not UTF-8 is copied into
+    a temporary file that has no name and ends with the process. `encoding` is what the user said."""
+    if str(path) == "-":
+        return _copied(unpack(sys.stdin.buffer, None), STANDARD_INPUT, encoding, notices, "copied")
+    name, codec = str(path), CODECS.get(path.suffix.lower())
+    is_plain = codec is None and kind_of_path(path) != "pipe"
     with open_bytes(path) as raw:
-        if not stat.S_ISREG(os.fstat(raw.fileno()).st_mode):
-            refuse(str(path), "this is not a plain file, and rows are read by position", hint="save it to a file first")
-        if codec is None:
-            return FileBytes(os.dup(raw.fileno()), str(path))
-        with unpack(raw, codec) as stream, tempfile.TemporaryFile() as spool:
-            while block := read_or_refuse(lambda: stream.read(BLOCK), str(path), 1):
-                try:
-                    spool.write(block)
-                except OSError as error:
-                    refuse(str(path), f"there is no room to unpack it ({error.strerror})", hint="set TMPDIR")
-            spool.flush()
-            found = FileBytes(os.dup(spool.fileno()), str(path))
-    notices.append(f"{path}: unpacked to a temporary file of {found.size:,} bytes in {tempfile.gettempdir()}")
+        start = os.pread(raw.fileno(), HEAD, 0) if is_plain else b""
+        if is_plain and encoding_of(start, name, encoding, []) == UTF_8:
+            return FileBytes(os.dup(raw.fileno()), name)
+        return _copied(unpack(raw, codec), name, encoding, notices, "unpacked" if codec else "copied")
+
+
+def _copied(stream: io.BufferedReader, name: str, encoding: str | None, notices: list[str], done: str) -> FileBytes:
+    """`done` is what messages call it."""
+    with tempfile.TemporaryFile() as spool:
+        text = as_utf8(stream, name, encoding, notices)
+        while block := read_or_refuse(lambda: text.read(BLOCK), name, 1):
+            try:
+                spool.write(block)
+            except OSError as error:
+                refuse(name, f"there is no room for a copy of it ({error.strerror})", hint="set TMPDIR")
+        spool.flush()
+        found = FileBytes(os.dup(spool.fileno()), name)
+    notices.append(f"{name}: {done} to a temporary file of {found.size:,} bytes in {tempfile.gettempdir()}")
     return found
+
+
+def is_surely_utf8(path: Path) -> bool:
+    """Whether a file starts with UTF-8 that is more than ASCII. False for what can be read only once."""
+    if str(path) == "-" or kind_of_path(path) != "file":
+        return False
+    with open_bytes(path) as raw:
+        stream = unpack(raw, CODECS.get(path.suffix.lower()))
+        return is_utf8_text(read_or_refuse(lambda: stream.read(HEAD), str(path), 1))

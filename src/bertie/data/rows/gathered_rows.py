@@ -6,6 +6,7 @@ from string import ascii_uppercase
 
 from bertie.data.rows.rows import Row, Rows
 from bertie.errors import InputError
+from bertie.reporting.quantities import list_few
 
 
 class GatheredRows(Rows):
@@ -13,7 +14,7 @@ class GatheredRows(Rows):
 
     def __init__(self, rows: Rows, column: str, parts: Sequence[str]):
         self.name, self.columns = rows.name, (*rows.columns, column)
-        self.notices = [*rows.notices, f"{column} are the columns {', '.join(map(repr, parts))}"]
+        self.notices = [*rows.notices, f"{column} are the columns {list_few(parts)}"]
         self._rows, self._column, self._parts = rows, column, parts
 
     @property
@@ -39,7 +40,7 @@ def gathered(rows: Rows, role: str, names: Sequence[str], named: Mapping[str, st
     else:
         parts = [] if given in rows.columns else [part.strip() for part in given.split(",")]
         if missing := [part for part in parts if part not in rows.columns]:
-            hint = f"its columns are: {', '.join(map(repr, rows.columns))}"
+            hint = f"its columns are: {list_few(rows.columns)}"
             raise InputError(f"there is no column {missing[0]!r}", where=rows.name, hint=hint)
     if len(parts) < 2:
         return rows, dict(named)

@@ -14,7 +14,8 @@ from bertie.data.rows.file_bytes import FileBytes
 from bertie.data.rows.records import Records
 from bertie.data.rows.rows import Row, RowError, Rows, spread_numbers
 from bertie.errors import InputError
-from bertie.text.reading.lines import conversion
+from bertie.text.reading.encodings import wrong_byte
+from bertie.text.reading.files import blank_notice
 
 SAMPLE = 100  # rows whose fields are the columns
 HALF_PAIR = re.compile(r"\\ud[89a-f]", re.IGNORECASE)
@@ -28,6 +29,8 @@ class JsonLines(Rows):
     def __init__(self, source: FileBytes):
         self.name, self.notices = source.name, []
         self._records = Records(source)
+        if self._records.num_blank:
+            self.notices.append(blank_notice(self.name, self._records.num_blank))
         self.columns = _fields(self)
 
     @property
@@ -105,8 +108,7 @@ def decode_whole(source: FileBytes) -> str:
         return raw.decode("utf-8")
     except UnicodeDecodeError as error:
         line = raw.count(b"\n", 0, error.start) + 1
-        what = f"not UTF-8: byte 0x{raw[error.start]:02X}"
-        hint = f"convert it from the encoding it has, for example: {conversion(source.name, 'LATIN1')}"
+        what, hint = wrong_byte(raw, error)
         raise InputError(what, where=f"{source.name}:{line}", hint=hint) from None
 
 

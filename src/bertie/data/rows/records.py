@@ -1,19 +1,32 @@
 """Reads the records of a text file by number, each with its file and line."""
 
-from bertie.data.rows.file_bytes import FileBytes
+from typing import Any
+
+from bertie.data.rows.file_bytes import MARK, FileBytes
 from bertie.data.rows.index import build_index
 from bertie.data.rows.rows import Row, RowError, Rows
-from bertie.text.reading.lines import MAX_LINE_BYTES, conversion
+from bertie.text.reading.encodings import wrong_byte
+from bertie.text.reading.files import JOINED_HINT, blank_notice
+from bertie.text.reading.lines import MAX_LINE_BYTES
 
 SPACES = b" \t\r\v\f"
+NEWLINE = b"\n"
 
 
 class Records:
-    """`quoted`, `spaces` and `paragraphs` are those of `build_index`."""
+    """`quoted`, `spaces`, `paragraphs` and `keep_blank` are those of `build_index`."""
 
-    def __init__(self, source: FileBytes, *, quoted: bool = False, spaces: bytes = SPACES, paragraphs: bool = False):
+    def __init__(
+        self,
+        source: FileBytes,
+        *,
+        quoted: bool = False,
+        spaces: bytes = SPACES,
+        paragraphs: bool = False,
+        keep_blank: bool = False,
+    ):
         self.name, self._source = source.name, source
-        self._index = build_index(source, quoted=quoted, spaces=spaces, paragraphs=paragraphs)
+        self._index = build_index(source, quoted=quoted, spaces=spaces, paragraphs=paragraphs, keep_blank=keep_blank)
         self.num_blank = self._index.num_blank
 
     def __len__(self) -> int:
@@ -36,32 +49,48 @@ class Records:
             what = f"the row is longer than the limit of {MAX_LINE_BYTES:,} bytes"
             raise RowError(what, where=self.where(number), kind="too long", hint="is a quote opened and not closed?")
         raw = self._source.read(start, stop)
+        if (marked := _marked_line(raw)) is not None:
+            where, what = f"{self.name}:{self.line(number) + marked}", "the line starts with a byte-order mark"
+            raise RowError(what, where=where, kind="byte-order mark", hint=JOINED_HINT)
         try:
             return raw.decode("utf-8")
         except UnicodeDecodeError as error:
-            what = f"not UTF-8: byte 0x{raw[error.start]:02X} at offset {start + error.start:,} of the text"
-            hint = f"convert it from the encoding it has, for example: {conversion(self.name, 'LATIN1')}"
-            raise RowError(what, where=self.where(number), kind="not UTF-8", hint=hint) from None
+            what, hint = wrong_byte(raw, error)
+            where = f"{self.name}:{self.line(number) + raw.count(NEWLINE, 0, error.start)}"
+            what = f"{what} at offset {start + error.start:,} of the text"
+            raise RowError(what, where=where, kind="not UTF-8", hint=hint) from None
 
     def first_line(self, number: int) -> str:
         """The text of a record that is one line, without its end."""
         return self.text(number).partition("\n")[0].removesuffix("\r")
 
 
+def _marked_line(raw: bytes) -> int | None:
+    """The number, from 0, of the first line that starts with a byte-order mark; None where none does."""
+    if MARK not in raw:
+        return None
+    return next((number for number, line in enumerate(raw.split(NEWLINE)) if line.startswith(MARK)), None)
+
+
 class LineRows(Rows):
-    """Plain text: one row for each line that is not blank, with the column `text`."""
+    """Plain text with the column `text`: one row for each line that is not blank, or, with `every_line`, for each."""
 
-    columns = ("text",)
+    columns: tuple[str, ...] = ("text",)
 
-    def __init__(self, source: FileBytes):
+    def __init__(self, source: FileBytes, every_line: bool = False):
         self.name, self.notices = source.name, []
-        self._records = Records(source)
+        self._records = Records(source, keep_blank=every_line)
         if self._records.num_blank:
-            self.notices.append(f"{self.name}: {self._records.num_blank:,} blank lines are left out")
+            self.notices.append(blank_notice(self.name, self._records.num_blank))
 
     @property
     def num_rows(self) -> int:
         return len(self._records)
 
     def _read(self, number: int) -> Row:
-        return Row({"text": self._records.first_line(number)}, self._records.where(number))
+        return Row(
+            self._values(self._records.first_line(number), self._records.where(number)), self._records.where(number)
+        )
+
+    def _values(self, line: str, where: str) -> dict[str, Any]:
+        return {"text": line}

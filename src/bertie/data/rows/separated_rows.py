@@ -10,6 +10,8 @@ from bertie.data.rows.header import header_names, numbered_names, shorten, usual
 from bertie.data.rows.records import Records
 from bertie.data.rows.rows import Row, RowError, Rows, spread_numbers
 from bertie.errors import InputError
+from bertie.reporting.quantities import list_few
+from bertie.text.reading.files import blank_notice
 from bertie.text.reading.lines import MAX_LINE_BYTES
 
 SAMPLE = 1000
@@ -32,9 +34,18 @@ def split_tsv(text: str) -> list[str]:
     return text.partition("\n")[0].removesuffix("\r").split("\t")
 
 
+TSV_HINT = "a cell has no tab and no line break; if cells are in quotes, give `format=quoted-tsv`"
 CSV = Dialect("csv", True, split_csv, "a cell with a comma, a quote or a line break is written in quotes")
-TSV = Dialect("tsv", False, split_tsv, "a cell has no tab and no line break, with quotes or without")
+TSV = Dialect("tsv", False, split_tsv, TSV_HINT)
 QUOTED_TSV = Dialect("quoted-tsv", True, partial(split_csv, delimiter="\t"), CSV.hint.replace("comma", "tab"))
+SIGNS = {";": "semicolon", "\t": "tab", "|": "vertical bar"}
+
+
+def csv_dialect(delimiter: str) -> Dialect:
+    if delimiter == ",":
+        return CSV
+    hint = CSV.hint.replace("comma", SIGNS[delimiter])
+    return Dialect("csv", True, partial(split_csv, delimiter=delimiter), hint)
 
 
 class SeparatedRows(Rows):
@@ -47,7 +58,7 @@ class SeparatedRows(Rows):
         self._dialect = dialect
         self._records = Records(source, quoted=dialect.quoted, spaces=b"\r")
         if self._records.num_blank:
-            self.notices.append(f"{self.name}: {self._records.num_blank:,} blank lines are left out")
+            self.notices.append(blank_notice(self.name, self._records.num_blank))
         self._has_header = bool(header) and len(self._records) > 0
         self.columns: tuple[str, ...] = ()
         self._fewest = 0
@@ -86,7 +97,7 @@ class SeparatedRows(Rows):
         if header is None:
             reason = why_no_header(first, sample)
             self._has_header = reason is None
-            names = ", ".join(repr(shorten(name)) for name in first)
+            names = list_few(first)
             guess = f"the first row is data, since {reason}" if reason else f"the first row is the header: {names}"
             self.notices.append(f"{self.name}: {guess}")
         if self._has_header:

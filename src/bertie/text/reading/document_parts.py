@@ -12,7 +12,8 @@ from pydantic import Field
 
 from bertie.spec import Spec
 from bertie.text.reading.byte_ranges import ByteRange
-from bertie.text.reading.files import TextSource, open_table, parse_object, read_table, without_blank_tail
+from bertie.text.reading.encodings import UTF_8
+from bertie.text.reading.files import TextSource, open_table, parse_object, read_table, without_blank
 from bertie.text.reading.lines import MAX_LINE_BYTES, Lines, open_bytes, refuse, refuse_long
 
 Format = Literal["txt", "jsonl", "csv", "tsv", "parquet", "wikiextractor"]
@@ -41,6 +42,8 @@ class DocumentOptions(Spec):
     max_line_bytes: int = Field(default=MAX_LINE_BYTES, gt=0)
     null_as_empty: bool = False
     slice_bytes: int = Field(default=12_000_000, gt=0, description="about how much text a slice has")
+    # Files in another encoding are copied as UTF-8 before they are cut, so that slices do not depend on it.
+    encoding: str = Field(default=UTF_8, exclude=True)
 
 
 class Part(Spec):
@@ -57,7 +60,14 @@ class Part(Spec):
     digest: str  # of the content
 
     def read(self, options: DocumentOptions) -> Iterator[Document]:
-        source = TextSource(self.path, options.column, None, options.max_line_bytes, options.null_as_empty)
+        source = TextSource(
+            self.path,
+            options.column,
+            self.format,
+            options.max_line_bytes,
+            options.null_as_empty,
+            shown=self.shown,
+        )
         if self.format == "parquet":
             return self._read_table(source)
         if self.format in ("csv", "tsv"):
@@ -66,13 +76,12 @@ class Part(Spec):
 
     def _read_lines(self, read: "LineReader", source: TextSource) -> Iterator[Document]:
         with ByteRange(Path(self.path), self.codec, self.start, self.stop) as stream:
-            lines = Lines(stream, self.shown, max_line_bytes=source.max_line_bytes)
+            lines = Lines(stream, self.shown, max_line_bytes=source.max_line_bytes, encoding=UTF_8)
             lines.number, lines.offset = self.first_line - 1, self.start
-            yield from read(lines, _Named(source, self.shown))
+            yield from read(lines, source)
 
     def _read_rows(self, source: TextSource) -> Iterator[Document]:
-        stated = TextSource(source.path, source.column, self.format, source.max_line_bytes, source.null_as_empty)
-        with _Named(stated, self.shown).read() as reader:
+        with source.read() as reader:
             for record in reader:
                 where = f"{self.shown}:{record.line}"
                 yield Document(record.text, where, where)
@@ -83,18 +92,6 @@ class Part(Spec):
             for row, text in read_table(table, source, [], range(self.start, self.stop), self.first_line):
                 where = f"{self.shown}:{row}"
                 yield Document(text, where, where)
-
-
-class _Named(TextSource):
-    """A source that is called otherwise than its path: standard input was written to a file before it is read."""
-
-    def __init__(self, source: TextSource, shown: str):
-        super().__init__(source.path, source.column, source.format, source.max_line_bytes, source.null_as_empty)
-        object.__setattr__(self, "shown", shown)
-
-    @property
-    def name(self) -> str:
-        return str(self.__dict__["shown"])
 
 
 LineReader = Callable[[Lines, TextSource], Iterator[Document]]
@@ -137,7 +134,7 @@ def _read_file(lines: Lines, source: TextSource) -> Iterator[Document]:
 
 
 def _read_jsonl(lines: Lines, source: TextSource) -> Iterator[Document]:
-    for line, content in without_blank_tail(lines, source):
+    for line, content in without_blank(lines, source, []):  # counted when the file was cut
         text, whole = parse_object(source, line, content)
         where = f"{source.name}:{line}"
         stated = next((whole[field] for field in NAMING_FIELDS if whole.get(field) not in (None, "")), where)

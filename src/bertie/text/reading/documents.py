@@ -7,8 +7,8 @@ any machine that sees the files, can each read some.
 
 import glob
 import hashlib
+import io
 import json
-import shutil
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -19,8 +19,11 @@ from bertie.errors import InputError
 from bertie.reporting.events import OnEvent, ignore, message
 from bertie.spec import Spec
 from bertie.text.reading.document_parts import Boundary, Document, DocumentOptions, Format, Part
-from bertie.text.reading.lines import STANDARD_INPUT
-from bertie.text.reading.slicing import is_known, parts_of
+from bertie.text.reading.encodings import UTF_8, marked_encoding
+from bertie.text.reading.files import ENDINGS
+from bertie.text.reading.lines import CODECS, STANDARD_INPUT, as_utf8, open_bytes, read_or_refuse, unpack
+from bertie.text.reading.paths import kind_of_path
+from bertie.text.reading.slicing import BLOCK, is_known, parts_of
 
 __all__ = [
     "Boundary",
@@ -95,8 +98,8 @@ def slices(
     """The slices of all sources, in the order of the sources and of the sorted files in them.
 
     Every file is read once, so that lines can be numbered, broken files are found before any work, and a digest shows
-    whether a file has changed since. Standard input ("-") and texts in memory are written into the folder `spool`
-    first. Messages name what was guessed or left out.
+    whether a file has changed since. Standard input ("-"), pipes, texts in memory and files that are not UTF-8 are
+    copied into the folder `spool` first. Messages name what was guessed or left out.
     """
     options = options or DocumentOptions()
     if isinstance(sources, Texts):
@@ -105,8 +108,8 @@ def slices(
     found: list[Slice] = []
     gathered: list[Part] = []
     size = 0
-    for path, shown in _files(sources, spool, notices):
-        for part in parts_of(path, shown, options, notices):
+    for path, shown, usual in _files(sources, Spool(spool, options.encoding, notices), notices):
+        for part in parts_of(path, shown, options, notices, usual):
             size += part.size
             if gathered and size > options.slice_bytes:
                 found.append(Slice(parts=tuple(gathered), options=options))
@@ -124,9 +127,10 @@ def list_files(sources: Sequence[str | Path], notices: list[str] | None = None) 
     found: list[Path] = []
     for source in sources:
         path = Path(source)
-        if path.is_dir():
+        kind = kind_of_path(path)
+        if kind == "folder":
             found.extend(_files_below(path, notices if notices is not None else []))
-        elif path.exists() or not glob.has_magic(str(source)):
+        elif kind != "missing" or not glob.has_magic(str(source)):
             found.append(path)
         else:
             matched = [Path(match) for match in sorted(glob.glob(str(source), recursive=True))]  # noqa: PTH207
@@ -136,10 +140,11 @@ def list_files(sources: Sequence[str | Path], notices: list[str] | None = None) 
     return found
 
 
-def _files(sources: Sources, spool: Path | None, notices: list[str]) -> Iterable[tuple[Path, str]]:
+def _files(sources: Sources, spool: "Spool", notices: list[str]) -> Iterable[tuple[Path, str, Format | None]]:
+    """Each file, what messages call it, and its format where nothing shows another."""
     if isinstance(sources, Texts):
-        assert spool is not None, "texts in memory need a folder to be written to"
-        yield sources.write(spool), sources.name
+        assert spool.folder is not None, "texts in memory need a folder to be written to"
+        yield sources.write(spool.folder), sources.name, None
         return
     if not sources:
         raise InputError("there is no source to read", hint='give files, folders or globs, or "-" for standard input')
@@ -149,13 +154,16 @@ def _files(sources: Sources, spool: Path | None, notices: list[str]) -> Iterable
             if Path("-") in seen:
                 raise InputError("it is given twice", where=STANDARD_INPUT, hint='give "-" once')
             seen[Path("-")] = STANDARD_INPUT
-            yield _spooled(spool), STANDARD_INPUT
+            yield spool.standard_input(), STANDARD_INPUT, "txt"
             continue
         for path in list_files([source], notices):
             if (real := path.resolve()) in seen:
                 raise InputError(f"the file is given twice, also as {seen[real]}", where=str(path), hint="give it once")
             seen[real] = str(path)
-            yield path, str(path)
+            if kind_of_path(path) == "pipe":
+                yield spool.pipe(path), str(path), "txt"
+            else:
+                yield spool.utf8(path), str(path), None
 
 
 def _files_below(folder: Path, notices: list[str]) -> list[Path]:
@@ -173,14 +181,54 @@ def _files_below(folder: Path, notices: list[str]) -> list[Path]:
     return known
 
 
-def _spooled(spool: Path | None) -> Path:
-    if spool is None:
-        raise InputError("standard input cannot be read in slices", hint="save it to a file, and give that")
-    spool.mkdir(parents=True, exist_ok=True)
-    path = spool / "standard-input"
-    # What is piped is copied again: it may not be the text of an unfinished build, and its digest then shows that. At a
-    # terminal nothing is piped, and the copy of the unfinished build is what counts.
-    if not path.exists() or not sys.stdin.buffer.isatty():
+class Spool:
+    """Copies what cannot be cut into slices as it is: what can be read only once, and what is not UTF-8."""
+
+    def __init__(self, folder: Path | None, encoding: str, notices: list[str]):
+        self.folder, self._encoding, self._notices = folder, encoding, notices
+        self._num_copies = 0
+
+    def standard_input(self) -> Path:
+        path = self._place("standard-input", STANDARD_INPUT)
+        # What is piped is copied again: it may not be the text of an unfinished build, and its digest then shows that.
+        # At a terminal nothing is piped, and the copy of the unfinished build is what counts.
+        if not path.exists() or not sys.stdin.buffer.isatty():
+            self._copy(unpack(sys.stdin.buffer, None), path, STANDARD_INPUT)
+        return path
+
+    def pipe(self, path: Path) -> Path:
+        copy = self._place(f"pipe-{self._next()}", str(path))
+        with open_bytes(path) as raw:
+            self._copy(unpack(raw, CODECS.get(path.suffix.lower())), copy, str(path))
+        return copy
+
+    def utf8(self, path: Path) -> Path:
+        """The file itself where it is UTF-8 or Parquet, else a copy with the same ending."""
+        codec = CODECS.get(path.suffix.lower())
+        ending = Path(path.stem).suffix if codec else path.suffix
+        if ENDINGS.get(ending.lower()) == "parquet":
+            return path
+        with open_bytes(path) as raw:
+            stream = unpack(raw, codec)
+            start = read_or_refuse(lambda: stream.peek(4), str(path), 1)
+            if self._encoding == UTF_8 and marked_encoding(start) is None:
+                return path
+            copy = self._place(f"utf8-{self._next()}{ending}", str(path))
+            self._copy(stream, copy, str(path))
+        return copy
+
+    def _copy(self, stream: io.BufferedReader, path: Path, name: str) -> None:
         with atomic_file(path) as copy:
-            shutil.copyfileobj(sys.stdin.buffer, copy, 1 << 20)
-    return path
+            text = as_utf8(stream, name, self._encoding, self._notices)
+            while block := read_or_refuse(lambda: text.read(BLOCK), name, 1):
+                copy.write(block)
+
+    def _place(self, name: str, shown: str) -> Path:
+        if self.folder is None:
+            raise InputError("this cannot be read in slices", where=shown, hint="save it to a file of UTF-8 text")
+        self.folder.mkdir(parents=True, exist_ok=True)
+        return self.folder / name
+
+    def _next(self) -> int:
+        self._num_copies += 1
+        return self._num_copies

@@ -14,11 +14,15 @@ from typing import BinaryIO, NamedTuple, NoReturn, Self
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from bertie.reporting.quantities import list_few
+from bertie.text.reading.encodings import MARK, UTF_8
 from bertie.text.reading.lines import CODECS, MAX_LINE_BYTES, STANDARD_INPUT, Lines, open_bytes, refuse, refuse_long
+from bertie.text.reading.paths import kind_of_path
 
 CELLS = "every row must have the header's cells; "
 CSV_CELLS = CELLS + "in CSV a cell with a comma is written in quotes"
 TSV_CELLS = CELLS + "in TSV a cell has no tab and no line break, with quotes or without: write such a file as CSV"
+JOINED_HINT = "remove it: files were joined, each with its own mark"
 LIKELY_COLUMNS = ("text", "sentence", "review", "content", "document", "body")
 
 
@@ -37,21 +41,28 @@ class TextRecord(NamedTuple):
 @dataclass(frozen=True)
 class TextSource:
     """A file of texts and how to read it. `path` "-" is standard input; `column` names the column or the JSON field;
-    `format` replaces the file's ending."""
+    `format` replaces the file's ending; `shown` is what messages call it, where that is not its path."""
 
     path: str | Path
     column: str | None = None
     format: str | None = None
     max_line_bytes: int = MAX_LINE_BYTES
     null_as_empty: bool = False
+    encoding: str = UTF_8
+    shown: str | None = None
 
     @property
     def name(self) -> str:
-        return STANDARD_INPUT if self.is_stdin else str(self.path)
+        return self.shown or (STANDARD_INPUT if self.is_stdin else str(self.path))
 
     @property
     def is_stdin(self) -> bool:
         return str(self.path) == "-"
+
+    @property
+    def is_pipe(self) -> bool:
+        """Whether it can be read only once, and has no ending: standard input, or what a shell gives for <(...)."""
+        return self.is_stdin or kind_of_path(self.path) == "pipe"
 
     def read(self) -> "TextReader":
         return TextReader(self)
@@ -61,10 +72,12 @@ class TextSource:
 
     def choose_column(self, columns: Sequence[str], notices: list[str]) -> str:
         """The asked column, or the only likely one; a guess goes to `notices`, so that the caller can report it."""
-        listed = ", ".join(repr(column) for column in columns) or "none"
+        listed = list_few(columns)
         likely = [column for column in columns if column.lower() in LIKELY_COLUMNS]
         wanted = self.column or ("text" if "text" in columns else None)
         candidates = [wanted] if wanted else list(columns) if len(columns) == 1 else likely
+        if not columns:
+            self.fail("it has no columns", hint="give a file with a column of texts")
         if len(candidates) != 1:
             hint = f"choose one as `column`; its columns are: {listed}"
             self.fail("it is not clear which column has the text", hint=hint)
@@ -91,7 +104,7 @@ def _read_txt(lines: Lines, source: TextSource, notices: list[str]) -> Iterator[
 
 
 def _read_jsonl(lines: Lines, source: TextSource, notices: list[str]) -> Iterator[tuple[int, str]]:
-    for line, text in without_blank_tail(lines, source):
+    for line, text in without_blank(lines, source, notices):
         yield line, parse_object(source, line, text)[0]
 
 
@@ -107,8 +120,7 @@ def parse_object(source: TextSource, line: int, text: str) -> tuple[str, dict[st
     if not isinstance(value, dict):
         source.fail(f"the line is {_json_type(value)}, not an object", line, f'write {{"{wanted}": "..."}}')
     if wanted not in value:
-        listed = ", ".join(repr(name) for name in value) or "none"
-        hint = f"choose one as `column`; the line's fields are: {listed}"
+        hint = f"choose one as `column`; the line's fields are: {list_few(value)}"
         source.fail(f"there is no field {wanted!r}", line, hint)
     found = source.check_value(value[wanted], wanted, line)
     if "\\u" in text and _has_lone_surrogate(found):
@@ -178,17 +190,23 @@ def _read_cells(
             yield line, row[column]
 
 
-def without_blank_tail(lines: Lines, source: TextSource) -> Iterator[tuple[int, str]]:
-    """Blank lines may end the file. Between others they are a mistake, not a text."""
-    blank = 0
+def without_blank(lines: Lines, source: TextSource, notices: list[str]) -> Iterator[tuple[int, str]]:
+    """The lines that are not blank. The others are no texts: they are counted."""
+    num_blank = 0
     for text in lines:
         content = text.strip()
-        if content and blank:
-            source.fail("the line is blank", blank, "remove it: each line must be one JSON object")
+        if content.startswith(MARK):
+            source.fail("the line starts with a byte-order mark", lines.number, JOINED_HINT)
         if content:
             yield lines.number, content
         else:
-            blank = blank or lines.number
+            num_blank += 1
+    if num_blank:
+        notices.append(blank_notice(source.name, num_blank))
+
+
+def blank_notice(name: str, count: int) -> str:
+    return f"{name}: {count:,} blank {'line is' if count == 1 else 'lines are'} left out"
 
 
 def read_table(
@@ -242,7 +260,8 @@ class TextReader(Iterator[TextRecord]):
         if format == "parquet":
             self._texts = self._open_table()
         else:
-            lines = Lines(self._raw or sys.stdin.buffer, source.name, codec, source.max_line_bytes)
+            raw = self._raw or sys.stdin.buffer
+            lines = Lines(raw, source.name, codec, source.max_line_bytes, source.encoding, self.notices)
             self._texts = LINE_READERS[format](lines, source, self.notices)
 
     @property
@@ -301,14 +320,14 @@ def format_of(source: TextSource) -> tuple[str, str | None]:
     path = Path(str(source.path).lower())
     codec = CODECS.get(path.suffix)
     ending = path.with_suffix("").suffix if codec else path.suffix
-    chosen = source.format or ("txt" if source.is_stdin else ENDINGS.get(ending))
+    chosen = source.format or ENDINGS.get(ending) or ("txt" if source.is_pipe else None)
     if chosen not in FORMATS:
-        if not source.format and not Path(source.path).is_file():
+        if not source.format and kind_of_path(source.path) != "file":
             open_bytes(Path(source.path)).close()  # a missing file or a folder has a better message
         shown = f"the format {source.format!r}" if source.format else f"the file ending {ending!r}"
         hint = f"known: {', '.join(FORMATS)}, also with .gz or .zst; `format` overrides the ending"
         source.fail(f"{shown} is not known", hint=hint)
-    if chosen == "parquet" and (codec or source.is_stdin):
+    if chosen == "parquet" and (codec or source.is_pipe):
         source.fail("Parquet is read from a plain file only", hint="it compresses inside; unpack or save it first")
     return chosen, codec
 

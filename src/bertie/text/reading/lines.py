@@ -3,7 +3,6 @@
 
 import gzip
 import io
-import shlex
 import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -13,6 +12,8 @@ import pyarrow as pa
 from isal import igzip, isal_zlib
 
 from bertie.errors import InputError
+from bertie.text.reading.encodings import MARK, UTF_8, Utf8Stream, encoding_of, wrong_byte
+from bertie.text.reading.paths import kind_of_path, shorten_path
 
 MAX_LINE_BYTES = 10_000_000
 # isal's own error has no type that a checker could see.
@@ -45,31 +46,23 @@ def refuse_binary(start: bytes, name: str) -> None:
     for signature, kind in SIGNATURES.items():
         if start.startswith(signature):
             refuse(name, f"this is a binary file ({kind}), not text", hint="give it the ending of what it is")
-    if start.startswith((b"\xff\xfe", b"\xfe\xff")):
-        refuse(name, "this is UTF-16, not UTF-8", hint=f"convert it: {conversion(name, 'UTF-16')}")
     if b"\0" in start:
         refuse(name, "this is a binary file, not text (it has NUL bytes)", hint="give a file of UTF-8 text")
 
 
-def conversion(name: str, encoding: str) -> str:
-    """How to get the text as UTF-8: a command that can be run as it stands."""
-    command = f"iconv -f {encoding} -t UTF-8"
-    if name == STANDARD_INPUT:
-        return f"pipe it through {command}"
-    codec = CODECS.get(Path(name).suffix.lower())
-    return f"{codec} -dc {shlex.quote(name)} | {command}" if codec else f"{command} {shlex.quote(name)}"
-
-
 def open_bytes(path: Path) -> BinaryIO:
-    """The file, unbuffered, so that its position shows how much was read."""
+    """The file, unbuffered, so that its position shows how much was read. Of a pipe, what is read is gone."""
+    kind = kind_of_path(path)
+    if kind == "folder":
+        refuse(str(path), "this is a folder, not a file", hint="give one file")
+    if kind == "device":
+        refuse(str(path), "this is a device, not a file", hint="give a file or a pipe")
     try:
         return path.open("rb", buffering=0)
     except FileNotFoundError:
-        refuse(str(path), "there is no such file", hint="check the path")
-    except IsADirectoryError:
-        refuse(str(path), "this is a folder, not a file", hint="give one file of texts")
+        refuse(shorten_path(path), "there is no such file", hint="check the path")
     except OSError as error:
-        refuse(str(path), f"the file cannot be opened ({error.strerror})")
+        refuse(shorten_path(path), f"the file cannot be opened ({error.strerror})")
 
 
 def unpack(stream: Any, codec: str | None) -> io.BufferedReader:
@@ -95,14 +88,26 @@ def read_or_refuse(read: Callable[[], bytes], name: str, line: int) -> bytes:
 
 class Lines:
     """Iterates over lines as text, ends kept; `number` is the last line's, from 1. Only "\\n" ends a line: "\\u2028"
-    and its like are part of a text. A byte order mark at the start is taken off."""
+    and its like are part of a text. A byte-order mark at the start is taken off.
 
-    def __init__(self, stream: Any, name: str, codec: str | None = None, max_line_bytes: int = MAX_LINE_BYTES):
+    `encoding` is what the user said; None where that is no option. A mark at the start wins over it."""
+
+    def __init__(
+        self,
+        stream: Any,
+        name: str,
+        codec: str | None = None,
+        max_line_bytes: int = MAX_LINE_BYTES,
+        encoding: str | None = None,
+        notices: list[str] | None = None,
+    ):
         self.name, self.max_line_bytes = name, max_line_bytes
         self.number, self.offset = 0, 0  # set both for a stream that begins inside a file
-        self._stream = unpack(stream, codec)
+        self.notices = notices if notices is not None else []
+        self._stream, self._encoding = unpack(stream, codec), encoding
 
     def __iter__(self) -> Iterator[str]:
+        self._stream = as_utf8(self._stream, self.name, self._encoding, self.notices)
         refuse_binary(self._read(lambda: self._stream.peek(8192)), self.name)
         limit = self.max_line_bytes
         # Two bytes more than the limit: room for the line's end, and no more of a line without one.
@@ -115,17 +120,18 @@ class Lines:
             try:
                 text = raw.decode("utf-8")
             except UnicodeDecodeError as error:
-                self._refuse_encoding(raw[error.start], self.offset + error.start)
+                what, hint = wrong_byte(raw, error)
+                hint = hint if self._encoding else "save it as UTF-8"
+                refuse(self.name, f"{what} at offset {self.offset + error.start:,} of the text", self.number, hint)
             self.offset += len(raw)
-            yield text.removeprefix("\ufeff") if self.number == 1 else text
+            yield text.removeprefix(MARK) if self.number == 1 else text
 
     def _read(self, read: Callable[[], bytes]) -> bytes:
         return read_or_refuse(read, self.name, self.number + 1)
 
-    def _refuse_encoding(self, byte: int, offset: int) -> NoReturn:
-        refuse(
-            self.name,
-            f"not UTF-8: byte 0x{byte:02X} at offset {offset:,} of the text",
-            self.number,
-            f"convert it from the encoding it has, for example: {conversion(self.name, 'LATIN1')}",
-        )
+
+def as_utf8(stream: io.BufferedReader, name: str, stated: str | None, notices: list[str]) -> io.BufferedReader:
+    """The stream as UTF-8: by its mark, or the encoding that is stated."""
+    start = read_or_refuse(lambda: stream.peek(8192), name, 1)
+    encoding = encoding_of(start, name, stated, notices)
+    return stream if encoding == UTF_8 else io.BufferedReader(Utf8Stream(stream, name, encoding), 1 << 16)

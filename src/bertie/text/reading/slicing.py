@@ -3,6 +3,7 @@
 import hashlib
 import io
 import os
+import re
 from collections import deque
 from collections.abc import Callable, Iterator
 from itertools import islice
@@ -11,18 +12,22 @@ from pathlib import Path
 import pyarrow.parquet as pq
 
 from bertie.text.reading.document_parts import DOC_END, DocumentOptions, Format, Part
-from bertie.text.reading.files import ENDINGS, TextSource, open_table
+from bertie.text.reading.files import ENDINGS, TextSource, blank_notice, open_table
 from bertie.text.reading.lines import CODECS, open_bytes, read_or_refuse, refuse, refuse_long, unpack
 
 BLOCK = 1 << 20
 SAMPLE_ROWS = 1000  # of a table, which are read for what must be reported before the work
+BLANK = re.compile(rb"^[ \t\r\v\f]*\n", re.MULTILINE)
+BLANK_STARTS = (b"\n\n", b"\n\r", b"\n ", b"\n\t")
 FORMATS: tuple[Format, ...] = ("txt", "jsonl", "csv", "tsv", "parquet", "wikiextractor")
 
 
-def parts_of(path: Path, shown: str, options: DocumentOptions, notices: list[str]) -> Iterator[Part]:
-    """The parts of one file in order; none where it is empty."""
-    format, codec = file_format(path, shown, options.format)
-    source = TextSource(path, options.column, format, options.max_line_bytes, options.null_as_empty)
+def parts_of(
+    path: Path, shown: str, options: DocumentOptions, notices: list[str], usual: Format | None = None
+) -> Iterator[Part]:
+    """The parts of one file in order; none where it is empty. `usual` is the format where nothing shows another."""
+    format, codec = file_format(path, shown, options.format, usual)
+    source = TextSource(path, options.column, format, options.max_line_bytes, options.null_as_empty, shown=shown)
     if format == "parquet":
         return _row_groups(source, shown, options, notices)
     if format in ("csv", "tsv"):
@@ -33,10 +38,12 @@ def parts_of(path: Path, shown: str, options: DocumentOptions, notices: list[str
     else:
         whole = format == "txt" and options.boundary == "file"
         ends = _never if whole else _ends_document(format, options)
-    return _byte_ranges(path, shown, format, codec, options, ends)
+    return _byte_ranges(path, shown, format, codec, options, ends, notices)
 
 
-def file_format(path: Path, shown: str, stated: Format | None) -> tuple[Format, str | None]:
+def file_format(
+    path: Path, shown: str, stated: Format | None, usual: Format | None = None
+) -> tuple[Format, str | None]:
     """Format and compression: by what was stated, the ending, or the first bytes of a file without a known ending."""
     codec = CODECS.get(path.suffix.lower())
     ending = Path(path.stem).suffix.lower() if codec else path.suffix.lower()
@@ -44,7 +51,7 @@ def file_format(path: Path, shown: str, stated: Format | None) -> tuple[Format, 
     if named == "parquet" and codec:
         refuse(shown, "Parquet is read from a plain file only", hint="it compresses inside; unpack it first")
     if named is None or (stated is None and named == "txt"):
-        named = _sniffed(path, shown, codec) or named or ("txt" if path.name == "standard-input" else None)
+        named = _sniffed(path, shown, codec) or named or usual
     known = next((format for format in FORMATS if format == named), None)
     if known is None:
         hint = f"known: {', '.join(FORMATS)}, also with .gz or .zst; `format` overrides the ending"
@@ -84,19 +91,30 @@ def _ends_document(format: Format, options: DocumentOptions) -> Callable[[bytes]
 
 
 def _byte_ranges(
-    path: Path, shown: str, format: Format, codec: str | None, options: DocumentOptions, ends: Callable[[bytes], bool]
+    path: Path,
+    shown: str,
+    format: Format,
+    codec: str | None,
+    options: DocumentOptions,
+    ends: Callable[[bytes], bool],
+    notices: list[str],
 ) -> Iterator[Part]:
     with open_bytes(path) as raw:
         stream = unpack(raw, codec)
         start, line = 0, 1
+        blank = _BlankLines()
         while True:
             hashed = hashlib.sha256()
             stop, next_line = start, line
             for block in _blocks(stream, shown, line, options, ends):
                 hashed.update(block)
+                if format == "jsonl":
+                    blank.add(block)
                 stop += len(block)
                 next_line += block.count(b"\n")
             if stop == start:
+                if blank.count:
+                    notices.append(blank_notice(shown, blank.count))
                 return
             yield Part(
                 path=str(path),
@@ -110,6 +128,21 @@ def _byte_ranges(
                 digest=hashed.hexdigest(),
             )
             start, line = stop, next_line
+
+
+class _BlankLines:
+    """Counts the blank lines of a file that is read in blocks."""
+
+    def __init__(self) -> None:
+        self.count, self._begun = 0, b""
+
+    def add(self, block: bytes) -> None:
+        whole = self._begun + block
+        end = whole.rfind(b"\n") + 1
+        self._begun = whole[end:]
+        # Few files have any, and looking for their beginning is much faster than matching them.
+        if whole[:1].isspace() or any(mark in whole for mark in BLANK_STARTS):
+            self.count += len(BLANK.findall(whole, 0, end))
 
 
 def _blocks(

@@ -25,7 +25,7 @@ from bertie.nn.low_rank import LowRankSpec, adapt
 from bertie.reporting.events import OnEvent, ignore
 from bertie.spec import Spec
 from bertie.tasks.examples import FIX_ROW, Examples, Policy
-from bertie.tasks.labelled import Labelled
+from bertie.tasks.labelled import Labelled, Reading
 from bertie.tasks.task import Task, Values
 from bertie.text.noise import Noise
 from bertie.text.tokenizers.tokenizer import Tokenizer
@@ -173,12 +173,13 @@ def finetune(
     options: FinetuneOptions,
     *,
     base: str | None = None,
+    reading: Reading | None = None,
     config: str | None = None,
     on_event: OnEvent = ignore,
     ranks: Ranks = ALONE,
 ) -> Finetuned:
-    """Trains one task, or several on one encoder, or continues. `base` is where others find the pretrained model: it is
-    noted in the model folder."""
+    """Trains one task, or several on one encoder, or continues. `base` is where others find the pretrained model, and
+    `reading` is what was said about the files: both are noted in the model folder."""
     tokenizer = pretrained.tokenizer_for(options.length)
     if options.low_rank is not None and base is not None:
         refuse_adapter(base)
@@ -190,7 +191,9 @@ def finetune(
         refuse_idle(options.learning.check(model), options, any(True for _ in model.heads.parameters()))
     # With the heads that suit the model.
     by_name = {task.name: task for task in model.recipe.objectives if isinstance(task, Task)}
-    card = {"length": options.length, **({} if base is None else {"base": base})}
+    card: dict[str, Any] = {"length": options.length, **({} if base is None else {"base": base})}
+    if reading is not None and (said := reading.given()):
+        card["reading"] = said
     notes = [note for task in by_name.values() for note in dropped_settings(task, pretrained.settings)]
     parts = [_data_of(one, by_name[one.task.name], options, ranks, card) for one in tasks]
     parts[0] = replace(parts[0], notes=notes)
