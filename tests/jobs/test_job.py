@@ -9,6 +9,7 @@ import pytest
 
 from bertie.errors import InputError, SpecError
 from bertie.jobs.job import Group, Job, option, read_config
+from bertie.jobs.predict import PredictJob
 from bertie.jobs.toml import to_toml
 from bertie.reporting.events import OnEvent, ignore
 
@@ -88,3 +89,23 @@ def test_rows_and_nested_options_go_through_a_config_file() -> None:
     also = [{"task": "tag", "train": ["x.conll"]}]
     read = tomllib.loads(to_toml({"train": rows, "also": also}))
     assert read == {"train": [{"text": 'a "b"', "label": "花"}], "also": also}
+
+
+def test_paths_that_no_file_can_have_are_refused_before_any_work(run_bertie: Any) -> None:
+    long = "x" * 5000
+    for words in (
+        ("corpus", "build", long, "--tokenizer", "v", "--out", "c"),
+        ("corpus", "build", "a.txt", "--tokenizer", long, "--out", "c"),
+        ("corpus", "report", long),
+        ("finetune", "classify", "--train", long, "--recipe", "bert"),
+        ("runs", "show", long),
+    ):
+        done = run_bertie(*words)
+        assert done.returncode == 2 and "the path is too long; give a shorter one" in done.stderr.replace("\n", " ")
+    for words in (("corpus", "build", "", "--tokenizer", "v"), ("embed", "m", "a.txt", "--out", "")):
+        assert "is empty" in run_bertie(*words).stderr
+
+
+def test_long_texts_are_no_paths() -> None:
+    job = PredictJob.of(model="m", input=["a long text " * 1000, "a\0b", ""])
+    assert len(job.input) == 3

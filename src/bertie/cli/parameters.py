@@ -52,6 +52,8 @@ def parameter(option: Option) -> click.Parameter:
 
 def as_paths(value: Any) -> Any:
     """Text that names files, wherever it comes from; so that a missing file is never taken for a text."""
+    if value == "" or (isinstance(value, tuple | list) and "" in value):
+        raise click.BadParameter("the path is empty")
     if isinstance(value, tuple | list):
         return [Path(one) for one in value] or None
     return Path(value) if isinstance(value, str) else value

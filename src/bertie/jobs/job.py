@@ -106,6 +106,12 @@ class Job(Spec):
         for name, needed in cls.requires.items():
             if is_set(flat.get(name)) and not is_set(flat.get(needed)):
                 raise SpecError(f"`{name}` needs `{needed}`", where=where, hint=f"give `{needed}`, or drop `{name}`")
+        for one in cls.options():
+            extra, value = one.field.json_schema_extra, flat.get(one.name)
+            if isinstance(value, str) and isinstance(extra, dict) and extra.get("metavar") in ("FILE", "FOLDER"):
+                if not value:
+                    raise SpecError(f"`{one.name}` is empty", where=where)
+                check_path(value)
         job = cls.parse(fields, where)
         for one in cls.options():
             _check_paths(getattr(getattr(job, one.group) if one.group else job, one.name))

@@ -11,6 +11,7 @@ from pydantic import Field
 
 from bertie.data.rows import ColumnGuess, Rows, guess_columns, open_rows
 from bertie.data.rows.file_bytes import is_surely_utf8
+from bertie.data.rows.label_lines import LabelTextView
 from bertie.data.rows.opening import fits_ending
 from bertie.data.rows.rows import spread_numbers
 from bertie.errors import InputError, SpecError
@@ -95,6 +96,9 @@ class Reading(Spec):
             on_event(message(f"{odd}: read as UTF-8, not as {encoding} as in training"))
             encoding = None
         header = other.header if self.header is None else self.header
+        kept = {"format": not self.format and format, "encoding": not self.encoding and encoding}
+        if said := [f"`{name}={value}`" for name, value in kept.items() if value]:
+            on_event(message(f"{' and '.join(said)}, as in training"))
         return self.replace(format=self.format or format, header=header, encoding=self.encoding or encoding)
 
 
@@ -125,9 +129,11 @@ def open_labelled(
         on_event(message(notice))
     if unknown := next((role for role in named if role not in task.roles), None):
         raise SpecError(f"this task has no role {unknown!r}", hint=f"its roles are {', '.join(task.roles)}")
+    if not rows.num_rows:
+        raise InputError("there are no rows", where=rows.name)
     guess = _guess(task, rows, named, targets)
-    for reason in guess.reasons:
-        on_event(message(reason))
+    for role, reason in zip(guess.columns, guess.reasons, strict=True):
+        on_event(message(reason.replace("as named", "as in training") if role in kept else reason))
     extra = {role: role for role in task.extra_roles} if targets else {}
     if missing := next((column for column in extra if column not in rows.columns), None):
         hint = f"its columns are {list_few(rows.columns)}"
@@ -155,12 +161,12 @@ def _open(
     if targets or given.format or reading.format != "label-text":
         return open_as(reading.format)
     # Rows that want an answer may be bare texts, whose first words are no labels.
-    rows, labels = open_as(reading.format), getattr(task, "labels", ())
-    found = list(Labelled(rows, {"label": "label"}).sample())
-    if 2 * sum(values.get("label") in labels for values in found) > len(found):
-        return rows
-    on_event(message(f"{rows.name}: lines do not start with labels, as in training, but are texts"))
-    return open_as("lines")
+    lines, known = open_as("lines"), getattr(task, "labels", ())
+    words = [values["text"].split(maxsplit=1)[:1] for values in Labelled(lines, {"text": "text"}).sample()]
+    if 2 * sum(word[0] in known for word in words if word) > len(words):
+        return LabelTextView(lines)
+    on_event(message(f"{lines.name}: its lines do not start with labels: they are read as texts"))
+    return lines
 
 
 def _kept_columns(

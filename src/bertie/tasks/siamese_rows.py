@@ -33,7 +33,8 @@ def roles_in(rows: Rows) -> Mapping[str, Sequence[str]]:
     """A column with the name of a label or a target is a score where it has numbers with a fraction."""
     shared = {name for name in SCORE if name in LABEL}
     found = [column for column in rows.columns if column.lower() in shared and _has_fractions(rows, column)]
-    return {**ROLES, "score": (*ROLES["score"], *found)}
+    labels = [name for name in LABEL if name not in {column.lower() for column in found}]
+    return {**ROLES, "score": (*ROLES["score"], *found), "label": labels}
 
 
 def _has_fractions(rows: Rows, column: str) -> bool:

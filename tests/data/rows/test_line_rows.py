@@ -23,3 +23,11 @@ def test_a_line_that_is_no_text_is_named(tmp_path: Path) -> None:
     rows = open_rows(file, "lines")
     with pytest.raises(RowError, match="not UTF-8"):
         rows.row(1)
+
+
+def test_with_every_line_a_blank_one_is_a_row(tmp_path: Path) -> None:
+    file = tmp_path / "text.txt"
+    file.write_bytes(b"one\n\n \r\ntwo\n\n")
+    rows = open_rows(file, "lines", every_line=True)
+    assert [row.values["text"].strip() for row in rows] == ["one", "", "", "two", ""]
+    assert rows.row(4).where == f"{file}:5" and not rows.notices

@@ -1,14 +1,19 @@
 """Every kind by its ending or its look; several files as one; real files with their known numbers of rows."""
 
 import gzip
+import io
 import os
+import sys
 from collections.abc import Callable
 from pathlib import Path
+from threading import Thread
+from types import SimpleNamespace
 
 import pyarrow as pa
 import pytest
 
 from bertie.data.rows import RowError, open_rows
+from bertie.data.rows.opening import fits_ending
 from bertie.errors import InputError
 
 Writer = Callable[[str, str | bytes], Path]
@@ -72,11 +77,11 @@ def test_objects_of_several_files_may_differ_in_fields(write: Writer) -> None:
         (
             {"a.csv": "text,label\na,1\n", "b.csv": "text,class\nb,0\n"},
             None,
-            "b.csv: it has other columns (text, class)",
+            "b.csv: it has other columns ('text', 'class')",
         ),
         ({"a.csv": "text,label\na,1\n", "b.jsonl": LINES}, None, "b.jsonl: it is of another kind than"),
         ({"a.dat": "some words\nand others\n"}, None, "a.dat: neither its name nor its content"),
-        ({"a.csv": b"\xff\xfea\0"}, None, "a.csv: this is UTF-16, not UTF-8"),
+        ({"a.csv": b"\xff\xfea\0\x01"}, None, "a.csv:1: not utf-16: byte 0x01"),
         ({"a.csv": b"PK\x03\x04"}, None, "a.csv: this is a binary file (a zip file)"),
         ({"a.csv.gz": gzip.compress(b"a,b\n" * 999)[:-20]}, None, "the compressed data is broken or cut off"),
         ({"a.csv": "a\n"}, "xls", "the format 'xls' is not known; known: csv, tsv"),
@@ -98,11 +103,93 @@ def test_paths_that_lead_nowhere(tmp_path: Path, write: Writer) -> None:
     path = write("a.csv", "a,b\n")
     with pytest.raises(InputError, match=r"a\.csv: the file is given twice"):
         open_rows([path, path])
+    with pytest.raises(InputError, match="/dev/zero: this is a device, not a file"):
+        open_rows(["/dev/zero"], "csv")
+
+
+def test_a_pipe_is_read_once(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.csv")
-    writer = os.open(tmp_path / "pipe.csv", os.O_RDWR)  # else opening it would wait for one
-    with pytest.raises(InputError, match="not a plain file"):
-        open_rows([tmp_path / "pipe.csv"])
-    os.close(writer)
+    writer = Thread(target=(tmp_path / "pipe.csv").write_text, args=("text,label\na,1\nb,0\n",))
+    writer.start()
+    rows = open_rows([tmp_path / "pipe.csv"])
+    writer.join()
+    assert [row.values["text"] for row in rows] == ["a", "b"] == [row.values["text"] for row in rows]
+
+
+def test_standard_input_is_a_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(b'{"a": 1}\n')))
+    assert open_rows("-").row(0) == ({"a": 1}, "standard input:1")
+
+
+@pytest.mark.parametrize("encoding", ["gb18030", "utf-16", "utf-16-le"])
+@pytest.mark.parametrize("packing", ["", ".gz"])
+def test_files_in_other_encodings(write: Writer, encoding: str, packing: str) -> None:
+    content = 'label,review\n1,房间很好\n0,"很差，\n真的"\n'.encode(encoding)
+    path = write(f"a.csv{packing}", gzip.compress(content) if packing else content)
+    rows = open_rows(path, encoding=encoding)
+    assert [row.values["review"] for row in rows] == ["房间很好", "很差，\n真的"]
+
+
+def test_a_byte_order_mark_shows_the_encoding(write: Writer) -> None:
+    rows = open_rows(write("a.tsv", "text\tlabel\nä\t1\n".encode("utf-16")))
+    assert rows.row(0).values == {"text": "ä", "label": "1"}
+    assert any("read as UTF-16, by its byte-order mark" in notice for notice in rows.notices)
+
+
+@pytest.mark.parametrize(
+    ("content", "encoding", "message"),
+    [
+        ("a,b\nx,caf\xe9\n".encode("latin-1"), None, ":2: not UTF-8: byte 0xE9 at offset 9 of the text; give its `enc"),
+        ("a,b\nx,房间很好\n".encode("gb18030"), None, "give its `encoding`, such as gb18030"),
+        (b"a,b\nx,\xff\xff\n", "gb18030", ":2: not gb18030: byte 0xFF; give the `encoding` that the file has"),
+        ("a,b\nx,1\n\ufeffy,2\n", None, ":3: the line starts with a byte-order mark; remove it"),
+    ],
+)
+def test_bytes_that_do_not_fit_are_named(
+    write: Writer, content: str | bytes, encoding: str | None, message: str
+) -> None:
+    with pytest.raises(InputError) as raised:
+        list(open_rows(write("a.csv", content), encoding=encoding))
+    assert f"a.csv{message}" in str(raised.value) or message in str(raised.value)
+
+
+def test_an_encoding_that_looks_wrong_is_reported(write: Writer) -> None:
+    rows = open_rows(write("a.csv", "text,label\nä,1\nö,0\n"), encoding="latin-1")
+    assert any("but it looks like UTF-8" in notice for notice in rows.notices)
+
+
+def test_semicolons_separate_cells_too(write: Writer) -> None:
+    rows = open_rows(write("a.csv", 'score;text ;label\r\n4,5;"gut; ja";pos\r\n1,5;schlecht;neg\r\n'))
+    assert rows.columns == ("score", "text", "label")
+    assert rows.row(0).values == {"score": "4,5", "text": "gut; ja", "label": "pos"}
+    assert any("cells are separated by ';'" in notice for notice in rows.notices)
+    assert open_rows(write("b.csv", "text,label\na;b,1\n")).columns == ("text", "label")
+
+
+def test_words_in_columns_without_tags_are_a_suggestion(write: Writer) -> None:
+    content = "Paris is big\n\nRome is old\n\nBerlin is new\n"
+    rows = open_rows(write("a.txt", content))
+    assert rows.columns == ("text",) and rows.num_rows == 3
+    assert any("give `format=conll`" in notice for notice in rows.notices)
+    with pytest.raises(InputError, match="if these are words in columns, give `format=conll`"):
+        open_rows(write("a.words", content))
+
+
+def test_an_unknown_ending_with_tags_is_conll(write: Writer) -> None:
+    rows = open_rows(write("train.ner", "New B-LOC\nYork I-LOC\n\nhe O\n"))
+    assert rows.columns == ("words", "tags") and any("read as conll" in notice for notice in rows.notices)
+
+
+def test_a_stray_mark_in_conll_is_named(write: Writer) -> None:
+    rows = open_rows(write("a.conll", "New B-LOC\n\nhe O\n\ufeff\nshe O\n"))
+    with pytest.raises(InputError, match=r"a\.conll:4: the line starts with a byte-order mark"):
+        rows.row(1)
+
+
+def test_which_formats_an_ending_may_have() -> None:
+    assert fits_ending(Path("a.csv"), "tsv") and fits_ending(Path("a.json.gz"), "squad")
+    assert fits_ending(Path("a.txt"), "conll") and fits_ending(Path("a"), "csv")
+    assert not fits_ending(Path("a.jsonl"), "tsv") and not fits_ending(Path("a.tsv"), "label-text")
 
 
 def test_a_file_that_became_shorter_is_no_row(write: Writer) -> None:

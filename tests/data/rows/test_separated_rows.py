@@ -79,7 +79,7 @@ def test_tsv_takes_quotes_as_they_are(write: Writer, values_of: Values) -> None:
     rows = open_rows([path])
     assert values_of(rows) == [['"yes" he said', "1"], ['"no', "0"], ['"whole"', "1"]]
     assert any("quotes around cells are kept" in notice and '"whole"' in notice for notice in rows.notices)
-    assert any("1 blank lines are left out" in notice for notice in rows.notices)
+    assert any("1 blank line is left out" in notice for notice in rows.notices)
 
 
 def test_quoted_tsv_is_csv_with_tabs(write: Writer, values_of: Values) -> None:

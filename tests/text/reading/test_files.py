@@ -167,12 +167,14 @@ def test_a_column_is_guessed_and_said(tmp_path: Path) -> None:
     assert [record.text for record in reader] == ["fine"] and reader.notices == []
 
 
-def test_blank_lines_may_end_a_file_but_not_stand_inside(tmp_path: Path) -> None:
+def test_blank_lines_of_jsonl_are_counted_and_of_csv_may_only_end_it(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_text('{"text": "one"}\n\n \n')
     (tmp_path / "a.csv").write_text("id,text\n1,one\n\n\n")
     assert texts_of(read_texts(tmp_path / "a.jsonl")) == texts_of(read_texts(tmp_path / "a.csv")) == ["one"]
     (tmp_path / "b.jsonl").write_text('{"text": "one"}\n\n{"text": "two"}\n')
-    assert "b.jsonl:2: the line is blank" in message(tmp_path / "b.jsonl")
+    reader = read_texts(tmp_path / "b.jsonl")
+    assert texts_of(reader) == ["one", "two"]
+    assert reader.notices == [f"{tmp_path / 'b.jsonl'}: 1 blank line is left out"]
     (tmp_path / "b.csv").write_text("id,text\n1,one\n\n2,two\n")
     assert "b.csv:3: the row is blank" in message(tmp_path / "b.csv")
     (tmp_path / "c.tsv").write_text("text\n\none\n\n")
@@ -197,10 +199,11 @@ def test_quotes_of_a_tsv_are_kept_and_told_once(tmp_path: Path) -> None:
 BROKEN: list[tuple[str, bytes, str]] = [
     ("a.doc", b"x", "a.doc: the file ending '.doc' is not known; known: txt, jsonl, csv, tsv, parquet"),
     ("a", b"x", "a: the file ending '' is not known"),
-    ("a.txt", b"one\ncaf\xe9\n", "a.txt:2: not UTF-8: byte 0xE9 at offset 7 of the text; convert it"),
+    ("a.txt", b"one\ncaf\xe9\n", "a.txt:2: not UTF-8: byte 0xE9 at offset 7 of the text; give its `encoding`"),
     ("a.txt", b"one\n\xed\xa0\x80\n", "a.txt:2: not UTF-8: byte 0xED at offset 4"),
     ("a.jsonl", b'{"text": "one"}\n{"text": "\xff"}\n', "a.jsonl:2: not UTF-8: byte 0xFF at offset 26"),
-    ("a.txt", "one".encode("utf-16"), "a.txt: this is UTF-16, not UTF-8; convert it: iconv -f UTF-16 -t UTF-8"),
+    ("a.txt", "one".encode("utf-16") + b"\1", "a.txt:1: not utf-16: byte 0x01; give the `encoding`"),
+    ("a.jsonl", '{"text": "a"}\n\ufeff{"text": "b"}\n'.encode(), "a.jsonl:2: the line starts with a byte-order mark"),
     ("a.txt", b"\x01\x00\x02", "a.txt: this is a binary file, not text (it has NUL bytes)"),
     ("a.txt", b"\x89PNG\r\n\x1a\n", "a.txt: this is a binary file (a PNG image), not text"),
     ("a.txt", gzip.compress(b"one"), "a.txt: this is a binary file (a gzip file), not text"),
@@ -252,7 +255,7 @@ def test_a_mistake_in_the_file_is_one_sentence(tmp_path: Path, name: str, data: 
 def test_a_missing_file_and_a_folder(tmp_path: Path) -> None:
     for name in ("none.txt", "none"):
         assert message(tmp_path / name) == f"{tmp_path}/{name}: there is no such file; check the path"
-    assert message(tmp_path) == f"{tmp_path}: this is a folder, not a file; give one file of texts"
+    assert message(tmp_path) == f"{tmp_path}: this is a folder, not a file; give one file"
 
 
 def test_named_field_and_format_are_checked(tmp_path: Path) -> None:

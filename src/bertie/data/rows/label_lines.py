@@ -3,7 +3,7 @@
 from typing import Any
 
 from bertie.data.rows.records import LineRows
-from bertie.data.rows.rows import RowError
+from bertie.data.rows.rows import Row, RowError, Rows
 
 PREFIX = "__label__"
 
@@ -14,11 +14,32 @@ class LabelTextRows(LineRows):
     columns = ("label", "text")
 
     def _values(self, line: str, where: str) -> dict[str, Any]:
-        label, *rest = line.split(maxsplit=1) or [""]
-        if not rest and label:
-            what, hint = f"the line has only one word, {label!r}", "write a label, a space and a text"
-            raise RowError(what, where=where, kind="no text after the label", hint=hint)
-        return {"label": label or None, "text": rest[0].rstrip() if rest else ""}
+        return split_label(line, where)
+
+
+class LabelTextView(Rows):
+    """Rows of plain lines, read as `LabelTextRows`."""
+
+    columns = ("label", "text")
+
+    def __init__(self, rows: Rows):
+        self.name, self.notices, self._rows = rows.name, rows.notices, rows
+
+    @property
+    def num_rows(self) -> int:
+        return self._rows.num_rows
+
+    def _read(self, number: int) -> Row:
+        row = self._rows.row(number)
+        return Row(split_label(row.values["text"], row.where), row.where)
+
+
+def split_label(line: str, where: str) -> dict[str, Any]:
+    label, *rest = line.split(maxsplit=1) or [""]
+    if not rest and label:
+        what, hint = f"the line has only one word, {label!r}", "write a label, a space and a text"
+        raise RowError(what, where=where, kind="no text after the label", hint=hint)
+    return {"label": label or None, "text": rest[0].rstrip() if rest else ""}
 
 
 class FastTextRows(LineRows):
