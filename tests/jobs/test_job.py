@@ -102,8 +102,8 @@ def test_paths_that_no_file_can_have_are_refused_before_any_work(run_bertie: Any
     ):
         done = run_bertie(*words)
         assert done.returncode == 2 and "the path is too long; give a shorter one" in done.stderr.replace("\n", " ")
-    for words in (("corpus", "build", "", "--tokenizer", "v"), ("embed", "m", "a.txt", "--out", "")):
-        assert "is empty" in run_bertie(*words).stderr
+    for given in (("corpus", "build", "", "--tokenizer", "v"), ("embed", "m", "a.txt", "--out", "")):
+        assert "is empty" in run_bertie(*given).stderr
 
 
 def test_long_texts_are_no_paths() -> None:

@@ -224,8 +224,14 @@ class FinetuneJob(Job):
     def _open(self, task: Task, train: Any, dev: Any, on_event: OnEvent) -> OpenTask:
         """Opens the rows and fits the task to them."""
         data = self.data
-        said = {"columns": data.column, "format": data.format, "header": data.header, "encoding": data.encoding}
-        read = partial(open_labelled, **said, on_event=on_event)  # type: ignore[arg-type]
+        read = partial(
+            open_labelled,
+            columns=data.column,
+            format=data.format,
+            header=data.header,
+            encoding=data.encoding,
+            on_event=on_event,
+        )
         learned = read(task, rows_or_paths(train, "train"))
         measured = None if dev is None else read(task, rows_or_paths(dev, "dev"))
         if (num_read := len(learned.sample_numbers())) < learned.rows.num_rows:
