@@ -75,7 +75,7 @@ Also = Annotated[tuple[AlsoTask, ...], BeforeValidator(as_also)]
 COLUMN_HELP = "Which column has which role, like text=review; guessed by default."
 FORMAT_HELP = (
     "Format of the files, if it is not guessed right: csv, tsv, quoted-tsv, jsonl, json, conll, squad, parquet, arrow, "
-    "lines, label-text (LABEL, a space, a text), fasttext (__label__X before a text)."
+    "lines, label-text (LABEL, a space, a text), label-prefix (fastText's __label__X before a text)."
 )
 HEADER_HELP = "Whether csv and tsv files start with column names; guessed by default."
 

@@ -36,7 +36,7 @@ def sorted_labels(labels: Iterable[str]) -> tuple[str, ...]:
 def at_least_two(labels: tuple[str, ...], name: str) -> tuple[str, ...]:
     """Refuses training rows that all have the same label."""
     if not labels:
-        raise InputError(f"no row has one {name}", hint="is it the right column? several per row need `multi`")
+        raise InputError(f"no row has a {name}", hint=f"is it the right column, with one {name} per row?")
     if len(labels) == 1:
         raise InputError(f"every row has the {name} {labels[0]!r}", hint="at least two are needed")
     return labels

@@ -20,7 +20,7 @@ def test_the_first_word_is_the_label(write: Writer) -> None:
         rows.row(2)
 
 
-def test_labels_of_fasttext(write: Writer) -> None:
+def test_labels_with_a_prefix(write: Writer) -> None:
     content = "__label__pos a great film\n__label__neg __label__long so dull\n__label__a,b rest\n"
     rows = open_rows(write("train.valid", content))
     assert [row.values for row in rows] == [
@@ -28,7 +28,7 @@ def test_labels_of_fasttext(write: Writer) -> None:
         {"label": ["neg", "long"], "text": "so dull"},
         {"label": ["a,b"], "text": "rest"},
     ]
-    assert any("read as fasttext, by its content" in notice for notice in rows.notices)
+    assert any("read as label-prefix, by its content" in notice for notice in rows.notices)
 
 
 def test_labels_of_trec_are_seen(write: Writer) -> None:

@@ -17,7 +17,7 @@ from bertie.data.rows.sniffing import sniff_format
         ("the DT\ndog NN\n. .\n\nthe DT\ncat NN\n. .\n\n", "conll"),
         ("我 r\n爱 v\n你 r\n\n他 r\n爱 v\n她 r\n", "conll"),
         ("EU B-ORG\nof O\n\n" * 99 + "Peter\n\nEU O\n", "conll"),  # a broken line is reported when it is read
-        ("__label__a text\n__label__b text\n", "fasttext"),
+        ("__label__a text\n__label__b text\n", "label-prefix"),
         ("DESC:x How ?\nENTY:y What ?\n" * 5, "label-text"),
         ("DESC How ?\nENTY What ?\n" * 5, None),  # a label, or a word
         ("BOB:hello you\nANN:hi you\n", None),

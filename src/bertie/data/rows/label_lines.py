@@ -1,4 +1,4 @@
-"""Reads lines that start with their labels: "LABEL text", and fastText's "__label__X __label__Y text"."""
+"""Reads lines that start with their labels: "LABEL text", and "__label__X __label__Y text"."""
 
 from typing import Any
 
@@ -42,7 +42,7 @@ def split_label(line: str, where: str) -> dict[str, Any]:
     return {"label": label or None, "text": rest[0].rstrip() if rest else ""}
 
 
-class FastTextRows(LineRows):
+class PrefixedLabelRows(LineRows):
     """Words that start with __label__ are labels, wherever they are; the others are the text."""
 
     columns = ("label", "text")

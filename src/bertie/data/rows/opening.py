@@ -7,7 +7,7 @@ from bertie.data.rows.arrow_rows import open_arrow, open_dataset, open_parquet
 from bertie.data.rows.conll_rows import ConllRows
 from bertie.data.rows.file_bytes import HEAD, FileBytes, open_file
 from bertie.data.rows.json_rows import JsonLines, JsonList
-from bertie.data.rows.label_lines import FastTextRows, LabelTextRows
+from bertie.data.rows.label_lines import LabelTextRows, PrefixedLabelRows
 from bertie.data.rows.records import LineRows
 from bertie.data.rows.rows import JoinedRows, Rows
 from bertie.data.rows.separated_rows import CSV, QUOTED_TSV, TSV, Dialect, SeparatedRows, csv_dialect
@@ -20,7 +20,7 @@ from bertie.text.reading.paths import kind_of_path
 
 TABLES: dict[str, Dialect] = {dialect.name: dialect for dialect in (CSV, TSV, QUOTED_TSV)}
 # Formats in which a line is a row, so that a blank line may be one.
-LINES: dict[str, type[LineRows]] = {"lines": LineRows, "label-text": LabelTextRows, "fasttext": FastTextRows}
+LINES: dict[str, type[LineRows]] = {"lines": LineRows, "label-text": LabelTextRows, "label-prefix": PrefixedLabelRows}
 TEXTS: dict[str, Callable[[FileBytes], Rows]] = {
     "jsonl": JsonLines,
     "json": JsonList,

@@ -35,7 +35,7 @@ def sniff_format(head: bytes, is_whole: bool) -> str | None:
     if start[:1] == "{":
         return "squad" if '"data"' in text and '"paragraphs"' in text else "jsonl" if _is_object(first) else None
     if first and sum(not line.startswith(PREFIX) for line in filled) <= RARE * len(filled):
-        return "fasttext"
+        return "label-prefix"
     if (table := _words_in_columns(lines)) and _has_tags(*table):
         return "conll"
     if "\t" in first:
