@@ -15,7 +15,12 @@ from bertie.errors import SpecError
 
 class Spec(BaseModel):
     model_config = ConfigDict(
-        frozen=True, extra="forbid", validate_by_name=True, validate_by_alias=True, serialize_by_alias=True
+        frozen=True,
+        extra="forbid",
+        validate_by_name=True,
+        validate_by_alias=True,
+        serialize_by_alias=True,
+        allow_inf_nan=False,
     )
 
     def replace(self, **changes: Any) -> Self:
