@@ -177,7 +177,6 @@ def test_spaces_are_learned_from_plain_text(run_bertie: Call, tmp_path: Path) ->
         (("classify",), "say which model to start from"),
         (("classify", "--base", "x", "--recipe", "bert"), "--base and --recipe cannot both be given"),
         (("classify", "--base", "x", "--tokenizer", "y"), "--tokenizer needs --recipe"),
-        (("classify", "--recipe", "bert"), "a new model needs a vocabulary"),
         (("classify", "--recipe", "bort", "--tokenizer", "."), "did you mean 'bert'?"),
         (("classify", "--base", "BASE", "--confusable", "x"), "--confusable needs --noise"),
         (("classify", "--base", "BASE", "--corrections", "no-such-file"), "there is no such file"),

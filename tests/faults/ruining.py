@@ -16,6 +16,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 import bertie
+from bertie.disk import sealed
 from bertie.models.model import Model
 from bertie.models.pretrained import Pretrained
 from bertie.models.recipe import Size
@@ -196,7 +197,9 @@ def with_card(change: dict[str, Any], folder: Path) -> None:
     """A folder of bertie's own, whose bertie.json was changed."""
     shutil.copytree(folder, folder.parent / "own")
     bertie.load(folder.parent / "own").save(folder)
-    edit("bertie.json", change, folder)
+    path = folder / "bertie.json"
+    card = {name: value for name, value in {**read(path), **change}.items() if name != "sha256"}
+    path.write_bytes(sealed(json.dumps(card, indent=1) + "\n"))  # whoever changes it can seal it again
 
 
 def split_by(pattern: str, folder: Path) -> None:

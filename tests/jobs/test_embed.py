@@ -3,7 +3,7 @@
 import io
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from subprocess import CompletedProcess
 
@@ -15,6 +15,7 @@ from bertie.jobs.embed import Vectors, embed
 from bertie.reporting.events import Event
 from bertie.search import bulk
 from bertie.search.bulk import EmbedReport
+from bertie.text.tokenizers.tokens import UnknownCount
 
 Run = Callable[..., CompletedProcess[str]]
 
@@ -27,6 +28,7 @@ class FakeEncoding:
     num_cut: int
     num_empty: int
     num_replaced: int = 0
+    unknown: UnknownCount = field(default_factory=UnknownCount)
 
 
 class FakeModel:

@@ -46,6 +46,8 @@ def _described(option: Option) -> str:
     text, default = option.field.description or "", option.field.default
     if option.field.is_required() or option.extra.get("needed"):
         return f"{text} [required]"
+    if default is True and isinstance(option.field.annotation, type):
+        return f"{text} [default: yes]"
     if default is None or isinstance(default, bool) or default in ((), "", {}):
         return text
     if isinstance(default, tuple):

@@ -45,7 +45,7 @@ def parameter(option: Option) -> click.Parameter:
         [f"--{dashed}", option.name],
         type=str,
         multiple=many,
-        metavar=option.extra.get("metavar") or METAVARS.get(kind, "TEXT"),
+        metavar=option.extra.get("metavar") or _choices(option.field.annotation) or METAVARS.get(kind, "TEXT"),
         help=option.field.description,
     )
 
@@ -67,3 +67,11 @@ def _kind(annotation: Any) -> tuple[Any, bool]:
     if origin in (list, tuple):
         return get_args(annotation)[0], True
     return (str if origin is Literal else annotation), False
+
+
+def _choices(annotation: Any) -> str:
+    """The values of an option that has a few: a|b."""
+    if get_origin(annotation) is Literal:
+        return "|".join(map(str, get_args(annotation)))
+    parts = get_args(annotation) if get_origin(annotation) in (Union, types.UnionType) else ()
+    return next(filter(None, map(_choices, parts)), "")

@@ -1,5 +1,6 @@
 """Types of options for amounts as people write them: "50M", "90m", "128:0.9,512:0.1". Numbers are taken as they are."""
 
+import math
 import re
 from typing import Annotated, Any
 
@@ -8,6 +9,7 @@ from pydantic import BeforeValidator, Field, PlainSerializer
 from bertie.data.schedule import Curriculum
 
 MULTIPLES = {"": 1, "k": 10**3, "m": 10**6, "b": 10**9, "g": 10**9}
+LARGEST_COUNT, LARGEST_TIME = 10**15, 10 * 365 * 86_400  # ten years
 SECONDS = {"d": 86_400, "h": 3600, "m": 60, "s": 1}
 
 
@@ -16,7 +18,8 @@ def parse_count(given: Any) -> Any:
     if not isinstance(given, str):
         return given
     found = re.fullmatch(r"(\d+(?:\.\d+)?)([kmbg]?)", given.strip().replace("_", "").replace(",", "").lower())
-    count = round(float(found[1]) * MULTIPLES[found[2]]) if found else 0
+    amount = float(found[1]) * MULTIPLES[found[2]] if found else 0
+    count = round(amount) if math.isfinite(amount) else 0
     if count < 1:
         raise ValueError(f"{given!r} is not a count; write it like 500000, 500k or 50M")
     return count
@@ -54,9 +57,12 @@ def _format_curriculum(curriculum: Curriculum) -> str:
     return ",".join(f"{phase.length}:{phase.share!r}" for phase in curriculum.phases)
 
 
-Count = Annotated[int, BeforeValidator(parse_count), Field(ge=1)]
+Count = Annotated[int, BeforeValidator(parse_count), Field(ge=1, le=LARGEST_COUNT)]
 Seconds = Annotated[
-    float, BeforeValidator(parse_seconds), Field(gt=0), PlainSerializer(_format_seconds, when_used="json")
+    float,
+    BeforeValidator(parse_seconds),
+    Field(gt=0, le=LARGEST_TIME),
+    PlainSerializer(_format_seconds, when_used="json"),
 ]
 AnyCurriculum = Annotated[
     Curriculum, BeforeValidator(parse_curriculum), PlainSerializer(_format_curriculum, when_used="json")

@@ -64,7 +64,9 @@ class BuildCorpusJob(Job):
     sources: Sources = option(help=TEXT_FILES, argument=True, many=True, paths=True)
     tokenizer: FolderOrObject = option(help="A tokenizer's folder or file.", metavar="FOLDER")
     out: Path | None = option(None, "Folder to write.", needed=True, metavar="FOLDER")
-    workers: int = option(os.cpu_count() or 1, "Processes; the corpus is the same for any number.", common=True, ge=1)
+    workers: int = option(
+        os.cpu_count() or 1, "Processes; the corpus is the same for any number.", common=True, ge=1, le=1024
+    )
     restart: bool = option(False, "Replace an unfinished build, or the corpus that is there.", common=True)
     splitting: SplittingOptions = SplittingOptions()
     cleaning: CleaningOptions = CleaningOptions()
@@ -112,7 +114,9 @@ class AddToCorpusJob(Job):
     tokenizer: FolderOrObject = option(
         None, "Check that this is the corpus's own, which is used anyway.", metavar="FOLDER"
     )
-    workers: int = option(os.cpu_count() or 1, "Processes; the corpus is the same for any number.", common=True, ge=1)
+    workers: int = option(
+        os.cpu_count() or 1, "Processes; the corpus is the same for any number.", common=True, ge=1, le=1024
+    )
     restart: bool = option(False, "Discard an unfinished add instead of continuing it.", common=True)
     reading: ReadingOptions = ReadingOptions()
 

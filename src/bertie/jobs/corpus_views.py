@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import BeforeValidator
+from pydantic import BeforeValidator, Field
 from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
@@ -17,7 +17,7 @@ from bertie.data.reports.document_view import MaskKind, Word, view_document
 from bertie.data.shapes import Parallel
 from bertie.errors import SpecError
 from bertie.jobs.corpus import open_corpus
-from bertie.jobs.job import Group, Job, option
+from bertie.jobs.job import LARGEST, LARGEST_SEED, Group, Job, option
 from bertie.jobs.recipe_choice import choose_recipe
 from bertie.jobs.result import Result
 from bertie.jobs.sources import Sources, TextOptions, open_texts
@@ -34,7 +34,7 @@ TOKENIZER = "The tokenizer's folder, if the corpus has none of its own."
 
 def _numbers(given: Any) -> Any:
     """ "128,512", also several such strings."""
-    words = [given] if isinstance(given, str | int) else list(given)
+    words = list(given) if isinstance(given, list | tuple) else [given]
     try:
         return [int(number) for word in words for number in str(word).split(",")]
     except ValueError:
@@ -52,7 +52,7 @@ class ReportCorpusJob(Job):
     example: ClassVar[str] = "bertie corpus report my-corpus --html report.html"
     requires = {"column": "against"}  # noqa: RUF012
     corpus: Path = option(help="A corpus folder.", argument=True)
-    lengths: Annotated[tuple[int, ...], BeforeValidator(_numbers)] = option(
+    lengths: Annotated[tuple[Annotated[int, Field(ge=1, le=LARGEST)], ...], BeforeValidator(_numbers)] = option(
         (128, 512), "Row lengths to compare, like 128,512: how much would each cut?", common=True, metavar="N,N"
     )
     against: Sources | None = option(
@@ -134,11 +134,11 @@ class ShowDocumentJob(Job):
     verb: ClassVar[str] = "corpus show"
     example: ClassVar[str] = "bertie corpus show my-corpus 0 --mask whole-word"
     corpus: Path = option(help="A corpus folder.", argument=True)
-    number: int = option(help="The document's number, from 0.", argument=True)
+    number: int = option(help="The document's number, from 0.", argument=True, ge=0)
     mask: MaskKind | None = option(
         None, "Preview a masking of 15%: token, whole-word, span or n-gram.", common=True, metavar="KIND"
     )
-    seed: int = option(0, "Seed of the masking.", common=True, ge=0)
+    seed: int = option(0, "Seed of the masking.", common=True, ge=0, le=LARGEST_SEED)
     tokenizer: Path | None = option(None, TOKENIZER, metavar="FOLDER")
 
     def run(self, on_event: OnEvent = ignore) -> "DocumentView":
@@ -180,12 +180,14 @@ class MaskingOptions(Group):
     mask: MaskKind | None = option(
         None, "What is masked: token, whole-word, span or n-gram; the recipe decides by default.", metavar="KIND"
     )
-    mask_rate: float | None = option(None, "Share of tokens that are masked.", gt=0, lt=1)
+    mask_rate: float | None = option(
+        None, "Share of tokens that are masked; the recipe decides by default.", gt=0, lt=1
+    )
     sentences: Literal["nsp", "sop", "none"] | None = option(
         None, "The task on pairs of sentences: nsp, sop or none; the recipe decides by default.", metavar="TASK"
     )
     held_out: int = option(100, "Hold out one document in N for evaluation; 0 for none.", ge=0)
-    seed: int = option(0, "Random seed of samples and masks.", common=True, ge=0)
+    seed: int = option(0, "Random seed of samples and masks.", common=True, ge=0, le=LARGEST_SEED)
 
 
 class FreezeCorpusJob(Job):

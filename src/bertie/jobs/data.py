@@ -40,7 +40,8 @@ def _exists(text: str) -> bool:
         return False
 
 
-def _plain(data: Any) -> Any:
+def plain_data(data: Any) -> Any:
+    """As JSON: names of files, or the rows themselves."""
     if is_paths(data):
         return [str(path) for path in data]
     return [row.values for row in rows_of(data, "rows")]
@@ -59,7 +60,7 @@ def as_source(given: Any) -> Any:
 
 ModelSource = Annotated[str, BeforeValidator(as_source)]
 Folder = Annotated[Path, BeforeValidator(as_folder)]
-Data = Annotated[Any, BeforeValidator(as_data), PlainSerializer(_plain, when_used="json")]
+Data = Annotated[Any, BeforeValidator(as_data), PlainSerializer(plain_data, when_used="json")]
 
 
 def is_paths(data: Any) -> bool:

@@ -1,28 +1,31 @@
 """The job `embed`: texts to vectors, in a file or in memory."""
 
 import dataclasses
+import re
 from collections.abc import Iterable
-from functools import cached_property, partial
+from functools import cached_property, reduce
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 import pyarrow.parquet as pq
-from pydantic import BeforeValidator
+from pydantic import BeforeValidator, Field
 
 from bertie.jobs.job import Group, Job, option
 from bertie.jobs.result import Result, Temporary, place_for
+from bertie.jobs.row_notes import report_unknown
 from bertie.jobs.sources import FolderOrObject, Sources, TextOptions, open_texts
-from bertie.models.embedding import RAW_VECTORS
+from bertie.models.embedding import BATCH_TOKENS, RAW_VECTORS, Encoding
 from bertie.models.pretrained import Pretrained, load
 from bertie.reporting.events import OnEvent, ignore, warning
 from bertie.search.bulk import EmbedReport, embed_file
 from bertie.search.vector_files import VectorFile
+from bertie.text.tokenizers.tokens import UnknownCount
 
 
 def _layers(given: Any) -> Any:
     """ "-2" is a layer's number."""
-    return int(given) if isinstance(given, str) and given.removeprefix("-").isdecimal() else given
+    return int(given) if isinstance(given, str) and re.fullmatch(r"-?\d{1,9}", given, re.ASCII) else given
 
 
 class VectorOptions(Group):
@@ -30,7 +33,7 @@ class VectorOptions(Group):
     pooling: Literal["first", "mean", "max"] | None = option(
         None, "first, mean or max; the model's own by default.", common=True, metavar="KIND"
     )
-    layers: Annotated[int | str | None, BeforeValidator(_layers)] = option(
+    layers: Annotated[Annotated[int, Field(ge=-1000, le=1000)] | str | None, BeforeValidator(_layers)] = option(
         None, "last, sum4, concat4 or a layer's number; the model's own by default.", metavar="LAYERS"
     )
     normalize: bool | None = option(
@@ -38,7 +41,7 @@ class VectorOptions(Group):
     )
     size: int | None = option(None, "Keep the first N numbers of a vector; all by default.", common=True, ge=1)
     max_length: int | None = option(None, "Tokens per text; the rest is cut and counted.", common=True, ge=1)
-    batch_tokens: int | None = option(None, "Tokens computed at once.", ge=1)
+    batch_tokens: int | None = option(None, f"Tokens computed at once; {BATCH_TOKENS} by default.", ge=1)
     dtype: Literal["float32", "float16"] = option("float32", "float32 or float16.", metavar="TYPE")
 
 
@@ -67,9 +70,16 @@ class EmbedJob(Job):
         if model.makes_raw_vectors:
             on_event(warning(RAW_VECTORS))
         file, temporary = place_for(self.out, "vectors.npy")
+        unknown: list[UnknownCount] = []  # of each part of the texts
+
+        def encode(texts: Iterable[str]) -> Encoding:
+            encoding = model.encode_report(texts, progress=False, **given)
+            unknown.append(encoding.unknown)
+            return encoding
+
         with open_texts(self.texts, self.reading) as source:
             report = embed_file(
-                partial(model.encode_report, progress=False, **given),
+                encode,
                 source,
                 VectorFile(file, self.vectors.dtype, self.with_text),
                 settings={"model": model.digest, **given},
@@ -77,6 +87,7 @@ class EmbedJob(Job):
                 overwrite=self.overwrite,
                 on_event=on_event,
             )
+        report_unknown(reduce(UnknownCount.plus, unknown, UnknownCount()), on_event)
         return Vectors(report, temporary)
 
 

@@ -1,13 +1,14 @@
 """The job `fill`: guesses the missing words of a sentence."""
 
 import dataclasses
+import warnings
 from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar
 
 from bertie.jobs.job import Job, option
 from bertie.jobs.result import Result
 from bertie.models.pretrained import Guess, load
-from bertie.reporting.events import OnEvent, ignore
+from bertie.reporting.events import OnEvent, ignore, warning
 
 
 class FillJob(Job):
@@ -21,7 +22,12 @@ class FillJob(Job):
     max_length: int | None = option(None, "Cut a longer text to this many tokens.", common=True, ge=1)
 
     def run(self, on_event: OnEvent = ignore) -> "Guesses":
-        return Guesses(load(self.model).fill(self.text, top=self.top, max_length=self.max_length))
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            guesses = load(self.model).fill(self.text, top=self.top, max_length=self.max_length)
+        for one in caught:
+            on_event(warning(str(one.message)))
+        return Guesses(guesses)
 
 
 class Guesses(Result):

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
+from inspect import cleandoc
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -21,12 +22,13 @@ from bertie.jobs.finetune_options import (
     ModelOptions,
     NoiseOptions,
     OutputOptions,
+    Share,
     TrainingOptions,
 )
 from bertie.jobs.finetune_report import write_reports
 from bertie.jobs.initial_model import InitialModel, check_source
 from bertie.jobs.job import Job, check_name, option
-from bertie.jobs.row_notes import report_corrected_rows
+from bertie.jobs.row_notes import report_corrected_rows, report_unknown
 from bertie.jobs.toml import to_toml
 from bertie.jobs.training import TrainingRun, output_folder, run_stoppable
 from bertie.plugins import use_parts
@@ -40,6 +42,7 @@ from bertie.train.finetuning.feature_store import FOLDER as FEATURES
 from bertie.train.finetuning.feature_store import store_features
 from bertie.train.finetuning.finetuning import FinetuneOptions, PreparedTask, fit, fitting_tasks
 from bertie.train.finetuning.finetuning import finetune as run_finetuning
+from bertie.train.finetuning.held_out_rows import hold_out
 from bertie.train.finetuning.seeds import keep_best, refuse_other_models, seed_folder
 from bertie.train.finetuning.several_tasks import steps_of
 from bertie.train.folder.run_folder import is_finished
@@ -68,6 +71,7 @@ class FinetuneJob(Job):
     requires: ClassVar[Any] = {
         "size": "recipe",
         "tokenizer": "recipe",
+        "group": "dev",
         "epsilon": "adversarial",
         "confusable": "noise",
         "top": "features",
@@ -98,7 +102,10 @@ class FinetuneJob(Job):
     def for_task(cls, name: str) -> type["FinetuneJob"]:
         """The job with the options of one task."""
         options = TASKS[name].Options
-        return create_model(f"Finetune_{name}", __base__=cls, __doc__=cls.__doc__, task_options=(options, options()))
+        about = f"{cls.tasks()[name]}\n\n{cleandoc(cls.__doc__ or '')}".replace("a task. The", f"the task {name}. The")
+        made = create_model(f"Finetune_{name}", __base__=cls, __doc__=about, task_options=(options, options()))
+        made.example = cls.example.replace("classify", name)
+        return made
 
     @classmethod
     def from_options(cls, options: Mapping[str, Any], where: str | None = None) -> Self:
@@ -118,13 +125,18 @@ class FinetuneJob(Job):
             if self.data.dev is None:
                 raise SpecError("`seeds` keeps the best model, and without `dev` none is measured", hint="give `dev`")
             refuse_other_models(out)
+        if self.data.group is not None and not isinstance(self.data.dev, Share):
+            what = "`group` keeps rows together that a share of the training rows would separate, and `dev` is a file"
+            raise SpecError(what, hint="give a share, like `dev=10%`, or drop `group`")
         check_source(self.model)
-        opened = [self._open(self._task(), self.data.train, self.data.dev, on_event)]
+        opened = [self._open(self._task(), self.data.train, self.data.dev, self.data.group, on_event)]
         opened += [self._open_other(one, on_event) for one in self.data.also]
         steps_per_epoch = sum(steps_of(one.train.rows.num_rows, training.batch) for one in opened)
         learning = adaptation.learning(steps_per_epoch)
         self._refuse_together(learning)
-        initial = InitialModel.of(self.model, [(one.task, one.train) for one in opened])
+        if all(one.dev is None for one in opened):
+            on_event(message("no rows are held out, so the model is not measured: `dev=10%` holds out a tenth of them"))
+        initial = InitialModel.of(self.model, [(one.task, one.train) for one in opened], on_event)
         rate = self._rate(learning, on_event)
         max_length = self.data.max_length or max(one.task.max_length for one in opened)
         pretrained = initial.load(training.seed)
@@ -134,6 +146,9 @@ class FinetuneJob(Job):
         if note := initial.note(tokenizer):
             on_event(message(note))
         fitting_tasks(pretrained, [one.task for one in opened], top)  # before all rows are read
+        if not training.epochs:
+            new = not all(one.task.name in pretrained.model.heads for one in opened)
+            on_event(message(f"nothing is trained: the model is measured as it is{', with a new head' if new else ''}"))
         policy: Policy = "skip" if self.data.skip_bad else "refuse"
         prepared = [PreparedTask.of(one.task, one.train, one.dev, tokenizer, max_length, policy) for one in opened]
         for one in prepared:
@@ -141,6 +156,7 @@ class FinetuneJob(Job):
             for examples in (one.train, one.dev):
                 if examples is not None:
                     report_corrected_rows(examples, on_event)
+            report_unknown(one.train.unknown, on_event)
             if one.dev is not None:
                 report_unmeasured(one.task, one.dev.data, on_event)
                 if one.dev.faults.num_faults:
@@ -221,8 +237,8 @@ class FinetuneJob(Job):
         use_parts(self.task)
         return self.task
 
-    def _open(self, task: Task, train: Any, dev: Any, on_event: OnEvent) -> OpenTask:
-        """Opens the rows and fits the task to them."""
+    def _open(self, task: Task, train: Any, dev: Any, group: str | None, on_event: OnEvent) -> OpenTask:
+        """Opens the rows and fits the task to them, which gives also those that are held out of them known labels."""
         data = self.data
         read = partial(
             open_labelled,
@@ -233,10 +249,13 @@ class FinetuneJob(Job):
             on_event=on_event,
         )
         learned = read(task, rows_or_paths(train, "train"))
-        measured = None if dev is None else read(task, rows_or_paths(dev, "dev"))
+        measured = None if dev is None or isinstance(dev, Share) else read(task, rows_or_paths(dev, "dev"))
         if (num_read := len(learned.sample_numbers())) < learned.rows.num_rows:
             on_event(message(f"labels are taken from {num_read:,} of {learned.rows.num_rows:,} rows, evenly spaced"))
         fitted = fit(task, learned, "skip" if data.skip_bad else "refuse")
+        if isinstance(dev, Share):
+            learned, measured, what = hold_out(task, learned, dev.share, self.training.seed, group)
+            on_event(message(what))
         if summary := fitted.summary():
             on_event(message(summary))
         for role in fitted.unread(learned.columns):
@@ -246,7 +265,7 @@ class FinetuneJob(Job):
     def _open_other(self, other: AlsoTask, on_event: OnEvent) -> OpenTask:
         task = new_task(other.task)
         return self._open(
-            task if other.name is None else task.replace(name=other.name), other.train, other.dev, on_event
+            task if other.name is None else task.replace(name=other.name), other.train, other.dev, None, on_event
         )
 
     def _refuse_together(self, learning: LearningSpec | None) -> None:

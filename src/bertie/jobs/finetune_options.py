@@ -1,14 +1,15 @@
 """The options of fine-tuning, in groups, and what they stand for: specs of training/."""
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, get_args
 
-from pydantic import BeforeValidator
+from pydantic import BeforeValidator, Field, PlainSerializer
 
 from bertie.errors import SpecError
-from bertie.jobs.data import Data, Folder, ModelSource
-from bertie.jobs.job import Group, option
+from bertie.jobs.data import Data, Folder, ModelSource, as_data, plain_data
+from bertie.jobs.job import LARGEST_SEED, Group, option
 from bertie.jobs.recipe_choice import AnyRecipe
 from bertie.jobs.sources import ENCODING_HELP, Encoding
 from bertie.nn.feature_top import LAYER_CHOICES, FeatureTopSpec, LSTMLayersSpec
@@ -20,6 +21,8 @@ from bertie.train.learning.learning_rates import LearningSpec
 
 TARGETS: tuple[str, ...] = get_args(Target)
 EPOCH = "epoch"
+SHARE = re.compile(r"(-?[0-9]{1,9}(?:\.[0-9]{1,9})?)\s*%|(-?0?\.[0-9]{1,9})")
+COUNT = re.compile(r"[0-9]{1,9}")
 # Learning rates where none is given: of trained weights, of random ones, of what is new over trained ones.
 RATE, FRESH_RATE, NEW_RATE, TOP_RATE = 5e-5, 1e-3, 1e-3, 1e-3
 
@@ -40,12 +43,45 @@ def as_columns(given: Any) -> Any:
 Columns = Annotated[dict[str, str], BeforeValidator(as_columns)]
 
 
+class Share(Spec):
+    """So many of the training rows, held out: "10%" or 0.1."""
+
+    share: float = Field(gt=0, lt=1)
+
+
+def _is_share(word: str | Path) -> re.Match[str] | None:
+    return None if Path(word).exists() else SHARE.fullmatch(str(word))
+
+
+def as_held_out(given: Any) -> Any:
+    """A share of the training rows, or data. A file may have a number as its name."""
+    word = given[0] if isinstance(given, list | tuple) and len(given) == 1 else given
+    if isinstance(word, list | tuple) and any(isinstance(one, Path) and _is_share(one) for one in word):
+        raise ValueError("give one share, or files")
+    if isinstance(word, str | Path) and (found := _is_share(word)):
+        share = float(found[1]) / 100 if found[1] else float(found[2])
+    elif isinstance(word, int | float) and not isinstance(word, bool):
+        share = float(word)
+    else:
+        return as_data(given)
+    if not 0 < share < 1:
+        raise ValueError(f"{word} is not a share of the training rows, like 10%")
+    return Share(share=share)
+
+
+def _plain_held_out(held_out: Any) -> Any:
+    return f"{100 * held_out.share:.6g}%" if isinstance(held_out, Share) else plain_data(held_out)
+
+
+HeldOut = Annotated[Any, BeforeValidator(as_held_out), PlainSerializer(_plain_held_out, when_used="json")]
+
+
 class AlsoTask(Spec):
     """Another task on the same encoder."""
 
     task: str
     train: Data
-    dev: Data = None
+    dev: HeldOut = None
     name: str | None = None
 
 
@@ -83,8 +119,16 @@ HEADER_HELP = "Whether csv and tsv files start with column names; guessed by def
 class DataOptions(Group):
     title: ClassVar[str] = "Data"
     train: Data = option(help="Labelled rows to train on.", many=True, paths=True, metavar="FILE")
-    dev: Data = option(
-        None, "Rows to evaluate on; the best model on them is kept.", common=True, many=True, paths=True, metavar="FILE"
+    dev: HeldOut = option(
+        None,
+        "Rows to evaluate on; the best model on them is kept. 10% holds out a tenth of the training rows.",
+        common=True,
+        many=True,
+        paths=True,
+        metavar="FILE|SHARE",
+    )
+    group: str | None = option(
+        None, "With `dev=10%`: rows with the same value in this column stay together.", metavar="COLUMN"
     )
     column: Columns = option({}, COLUMN_HELP, common=True, many=True, metavar="ROLE=NAME")
     format: str | None = option(None, FORMAT_HELP)
@@ -107,7 +151,9 @@ class ModelOptions(Group):
         None, "Start from random weights of this recipe instead; see bertie recipes.", common=True
     )
     size: str = option("mini", "Size of the recipe: tiny, mini, small, medium, base, large.", common=True)
-    tokenizer: Folder | None = option(None, "Vocabulary for the recipe.", common=True, metavar="FOLDER")
+    tokenizer: Folder | None = option(
+        None, "Vocabulary for the recipe; trained on the training rows by default.", common=True, metavar="FOLDER"
+    )
     corrections: Path | None = option(
         None,
         "A table of words to correct before a text is read, like 花呗: 花被, 花钗; saved with the model.",
@@ -117,15 +163,21 @@ class ModelOptions(Group):
 
 class TrainingOptions(Group):
     title: ClassVar[str] = "Training"
-    epochs: float = option(3.0, "Passes over the training rows.", common=True, gt=0)
-    batch: int = option(32, "Rows per step; a question with all windows of its passage is one row.", common=True, ge=1)
+    epochs: float = option(3.0, "Passes over the training rows; 0 only measures the model.", common=True, ge=0)
+    batch: int = option(
+        32, "Rows per step; a question with all windows of its passage is one row.", common=True, ge=1, le=65_536
+    )
     lr: float | None = option(
-        None, "Highest learning rate; 5e-5 for trained weights, 1e-3 for new ones.", common=True, gt=0
+        None,
+        "Highest learning rate; 5e-5 by default, but 1e-3 with `recipe`, `lora`, `features` or `freeze=all`.",
+        common=True,
+        gt=0,
+        le=10,
     )
     warmup: float = option(0.1, "Share of the run in which the rate rises.", ge=0, le=1)
     weight_decay: float = option(0.01, "Weight decay, not applied to biases and norms.", ge=0)
-    seed: int = option(0, "Random seed of new weights, order and dropout.", common=True, ge=0)
-    seeds: int = option(1, "Train N times with different seeds, and keep the best.", ge=1)
+    seed: int = option(0, "Random seed of new weights, order and dropout.", common=True, ge=0, le=LARGEST_SEED)
+    seeds: int = option(1, "Train N times with different seeds, and keep the best.", ge=1, le=1000)
     patience: int | None = option(None, "Stop after N evaluations without improvement.", ge=1)
     eval_every: int | None = option(None, "Steps between evaluations; an epoch by default.", ge=1)
     save_every: int | None = option(None, "Steps between checkpoints; an epoch by default.", ge=1)
@@ -160,10 +212,16 @@ class AdaptationOptions(Group):
         "Train the heads first, then unfreeze one more layer from the top every N steps, or every epoch.",
         metavar="STEPS",
     )
-    layer_decay: float | None = option(None, "Each layer learns at this share of the rate of the one above, like 0.9.")
-    lora: int | None = option(None, "Train low-rank adapters of this rank instead of the encoder.", common=True, ge=1)
-    lora_alpha: float | None = option(None, "Adapters are scaled by alpha / rank; alpha is twice the rank by default.")
-    lora_dropout: float | None = option(None, "Dropout before adapters; 0 by default.")
+    layer_decay: float | None = option(
+        None, "Each layer learns at this share of the rate of the one above, like 0.9.", gt=0, le=1
+    )
+    lora: int | None = option(
+        None, "Train low-rank adapters of this rank instead of the encoder.", common=True, ge=1, le=4096
+    )
+    lora_alpha: float | None = option(
+        None, "Adapters are scaled by alpha / rank; alpha is twice the rank by default.", gt=0
+    )
+    lora_dropout: float | None = option(None, "Dropout before adapters; 0 by default.", ge=0, lt=1)
     lora_on: str | None = option(None, f"What is adapted, of {','.join(TARGETS)}; all by default.")
 
     def feature_top(self) -> FeatureTopSpec | None:
@@ -186,11 +244,11 @@ class AdaptationOptions(Group):
     def learning(self, steps_per_epoch: int) -> LearningSpec | None:
         fields: dict[str, Any] = {}
         if self.freeze is not None:
-            if not self.freeze.isdecimal() and self.freeze not in ("embeddings", "all"):
+            if not COUNT.fullmatch(self.freeze) and self.freeze not in ("embeddings", "all"):
                 raise SpecError(f"`freeze`: {self.freeze!r} is not embeddings, all or a number of layers")
-            fields["freeze"] = int(self.freeze) if self.freeze.isdecimal() else self.freeze
+            fields["freeze"] = int(self.freeze) if COUNT.fullmatch(self.freeze) else self.freeze
         if self.unfreeze_every is not None:
-            if self.unfreeze_every != EPOCH and not self.unfreeze_every.isdecimal():
+            if self.unfreeze_every != EPOCH and not COUNT.fullmatch(self.unfreeze_every):
                 raise SpecError(
                     f"`unfreeze_every`: {self.unfreeze_every!r} is not a number of steps", hint=f"or {EPOCH}"
                 )

@@ -1,19 +1,27 @@
 """The model that fine-tuning starts from: a folder's, or a recipe's with random weights."""
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
-from bertie.errors import SpecError, TokenizerError
+from bertie.errors import InputError, SpecError, TokenizerError
 from bertie.jobs.finetune_options import ModelOptions
 from bertie.jobs.recipe_choice import choose_recipe
 from bertie.models.folder_finding import find_folder, lasting_name
 from bertie.models.model import Model
 from bertie.models.pretrained import Pretrained, load
+from bertie.reporting.events import OnEvent, message
 from bertie.tasks.labelled import Labelled
 from bertie.tasks.task import Task
 from bertie.text.confusable_words import ConfusableWords
 from bertie.text.tokenizers.pipeline import PipelineTokenizer, table_of
 from bertie.text.tokenizers.tokenizer import Tokenizer, load_tokenizer
+from bertie.text.vocab.building import build_vocabulary
+from bertie.text.vocab.vocab_options import VocabOptions
+
+# Of a vocabulary that is trained on the rows: pieces beside the single characters.
+CHARACTERS_PER_PIECE, FEWEST_MERGES, MOST_MERGES = 50, 1000, 8000
 
 
 @dataclass(frozen=True)
@@ -23,12 +31,12 @@ class InitialModel:
     corrections: ConfusableWords | None
 
     @classmethod
-    def of(cls, options: ModelOptions, tasks: Sequence[tuple[Task, Labelled]]) -> "InitialModel":
+    def of(cls, options: ModelOptions, tasks: Sequence[tuple[Task, Labelled]], on_event: OnEvent) -> "InitialModel":
         if options.corrections is not None and any(task.reads_characters for task, _ in tasks):
             what = "`corrections` replace whole words, and this task reads a text character by character"
             raise SpecError(what, hint="drop `corrections`")
         corrections = None if options.corrections is None else ConfusableWords.read(options.corrections)
-        vocabulary = None if options.recipe is None else _vocabulary(options, tasks)
+        vocabulary = None if options.recipe is None else _vocabulary(options, tasks, on_event)
         return cls(options, vocabulary, corrections)
 
     @property
@@ -69,8 +77,8 @@ def check_source(options: ModelOptions) -> None:
         choose_recipe(options.recipe, options.size, None)
 
 
-def _vocabulary(options: ModelOptions, tasks: Sequence[tuple[Task, Labelled]]) -> Tokenizer:
-    """The given one, or one that the tasks make from their rows."""
+def _vocabulary(options: ModelOptions, tasks: Sequence[tuple[Task, Labelled]], on_event: OnEvent) -> Tokenizer:
+    """The given one, one that the task makes from its rows, or one that is trained on the texts of the rows."""
     if options.tokenizer is not None:
         found = load_tokenizer(options.tokenizer)
         if found is None:
@@ -78,7 +86,46 @@ def _vocabulary(options: ModelOptions, tasks: Sequence[tuple[Task, Labelled]]) -
             raise TokenizerError("has no tokenizer", where=str(options.tokenizer), hint=hint)
         return found
     made = [task.make_tokenizer(rows.sample()) for task, rows in tasks]
-    if len(made) != 1 or made[0] is None:
-        hint = "train one with `bertie vocab train`, and give it as `tokenizer`"
-        raise SpecError("a new model needs a vocabulary", hint=hint)
-    return made[0]
+    if len(made) == 1 and made[0] is not None:
+        return made[0]
+    if any(task.reads_characters for task, _ in tasks):
+        what = "a task that reads characters and one that does not cannot share a vocabulary"
+        raise SpecError(what, hint="give a vocabulary as `tokenizer`")
+    return _trained(choose_recipe(options.recipe, options.size, None).tokenizer, tasks, on_event)
+
+
+def _trained(kind: str, tasks: Sequence[tuple[Task, Labelled]], on_event: OnEvent) -> Tokenizer:
+    texts = RowTexts(tasks)
+    characters = Counter[str]()
+    for one in texts.read():
+        characters.update(one.text)
+    merges = min(max(characters.total() // CHARACTERS_PER_PIECE, FEWEST_MERGES), MOST_MERGES)
+    size = merges + sum(count > 1 for count in characters.values())  # every character that is not rare is a piece
+    tokenizer, report = build_vocabulary([texts], VocabOptions(kind=kind, size=size, held_out=0))
+    what = f"a {kind} vocabulary of {tokenizer.size:,} pieces was trained on the texts of {texts.num_rows:,} rows"
+    on_event(message(f"{what} ({report.num_words:,} words); `tokenizer` takes one of your own"))
+    return tokenizer
+
+
+@dataclass(frozen=True)
+class RowText:
+    text: str
+
+
+@dataclass(frozen=True)
+class RowTexts:
+    """The texts of training rows, as `build_vocabulary` reads them."""
+
+    tasks: Sequence[tuple[Task, Labelled]]
+
+    @property
+    def num_rows(self) -> int:
+        return sum(len(rows.sample_numbers()) for _, rows in self.tasks)
+
+    def read(self) -> Iterator[RowText]:
+        for task, rows in self.tasks:
+            for values in rows.sample():
+                with suppress(InputError):  # reported when the row is used
+                    for one in task.written(values):
+                        words = one if isinstance(one, list | tuple) else [one]
+                        yield RowText(" ".join(word for word in words if isinstance(word, str)))

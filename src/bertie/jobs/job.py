@@ -22,10 +22,14 @@ from bertie.spec import Spec
 from bertie.text.reading.paths import check_path
 
 PLUGIN = "plugin"  # in a config file: plugin files to load
+LARGEST = 10**9  # of options that have a lower limit and no upper one of their own
+LARGEST_SEED = 2**63 - 1
+LONG_QUOTE = re.compile(r"'([^']{60})[^']+'")  # of what a user gave
 
 
 def option(default: Any = ..., help: str = "", **extra: Any) -> Any:
-    """A field of a job. Beside the limits that pydantic knows (ge, gt, le, lt) it takes
+    """A field of a job. Beside the limits that pydantic knows (ge, gt, le, lt), of which a lower one brings the upper
+    one `LARGEST`, it takes
 
     - common: whether the short help lists it,
     - argument: whether it is given by its place on the command line,
@@ -36,6 +40,8 @@ def option(default: Any = ..., help: str = "", **extra: Any) -> Any:
     - metavar: what stands for its value in the help.
     """
     limits = {name: extra.pop(name) for name in ("ge", "gt", "le", "lt") if name in extra}
+    if limits.keys() & {"ge", "gt"} and not limits.keys() & {"le", "lt"}:
+        limits["le"] = LARGEST
     return Field(default, description=help, json_schema_extra=extra, **limits)
 
 
@@ -133,7 +139,7 @@ class Job(Spec):
             return cls.model_validate(fields)
         except ValidationError as error:
             first = error.errors(include_url=False)[0]
-            what = first["msg"].removeprefix("Value error, ")
+            what = re.sub(LONG_QUOTE, r"'\1…'", first["msg"].removeprefix("Value error, "))
             steps = [step for step in first["loc"][:2] if step not in {one.group for one in cls.options()}]
             name = f"`{steps[0]}`: " if steps else ""
             if first["type"] == "missing":

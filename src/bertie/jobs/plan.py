@@ -23,7 +23,7 @@ TIGHT = 0.9  # of all memory
 class ProbeOptions(Group):
     title: ClassVar[str] = "Estimate"
     probe_seconds: float = option(
-        SECONDS, "How long to try steps; a third of it for a smaller size.", common=True, ge=0.1
+        SECONDS, "How long to try steps; a third of it for a smaller size.", common=True, ge=0.1, le=3600
     )
     smaller: bool = option(True, "Also try the recipe's smaller sizes.", common=True)
 

@@ -10,7 +10,7 @@ from bertie.errors import InputError, SpecError
 from bertie.jobs.data import Data, ModelSource
 from bertie.jobs.evaluate import RowOptions
 from bertie.jobs.job import Job, option
-from bertie.jobs.row_notes import report_corrected, report_cuts, report_rows
+from bertie.jobs.row_notes import report_corrected, report_cuts, report_rows, report_unknown_in
 from bertie.models.answering_rows import READ_AHEAD, answers_of
 from bertie.models.pretrained import Pretrained, load
 from bertie.reporting.events import Event, OnEvent, ignore, message, progress
@@ -71,6 +71,7 @@ class PredictJob(Job):
             answers = [answer for _, answer in answers_of(model.model, task, read)]
             report_corrected(tokenizer, task, values, on_event)
             report_cuts([one.num_cut for one in read], max_length, on_event)
+            report_unknown_in(read, tokenizer, on_event)
             yield from ((answer, in_words(answer)) for answer in task.arrange(self.texts, answers))
             return
         labelled = reading.open(model, task, self.input, "rows", on_event, targets=False)

@@ -13,7 +13,7 @@ from bertie.inspection.costs import pace_at_peak
 from bertie.jobs.amounts import AnyCurriculum, Count, Seconds
 from bertie.jobs.corpus import open_training_corpus
 from bertie.jobs.data import Folder, ModelSource
-from bertie.jobs.job import Group, Job, option
+from bertie.jobs.job import LARGEST_SEED, Group, Job, option
 from bertie.jobs.recipe_choice import AnyRecipe, choose_recipe
 from bertie.jobs.toml import to_toml
 from bertie.jobs.training import TrainingRun, output_folder, run_stoppable
@@ -54,7 +54,9 @@ class ModelOptions(Group):
     mask: Literal["token", "whole-word", "span", "n-gram"] | None = option(
         None, "What is masked: token, whole-word, span or n-gram; the recipe decides by default.", common=True
     )
-    mask_rate: float | None = option(None, "Share of tokens that are masked.", gt=0, lt=1)
+    mask_rate: float | None = option(
+        None, "Share of tokens that are masked; the recipe decides by default.", gt=0, lt=1
+    )
     sentences: Literal["nsp", "sop", "none"] | None = option(
         None, "The task on pairs of sentences: nsp, sop or none; the recipe decides by default."
     )
@@ -71,9 +73,11 @@ class TrainingOptions(Group):
         None, "Lengths and their shares of the run, like 128:0.9,512:0.1.", metavar="LENGTH:SHARE,..."
     )
     batch_tokens: int = option(4096, "Tokens per step.", common=True, ge=1)
-    micro_tokens: int = option(MICRO_TOKENS, "Tokens computed at once; fewer need less memory.", ge=1)
+    micro_tokens: int = option(
+        MICRO_TOKENS, "Tokens computed at once, at most those of a step; fewer need less memory.", ge=1
+    )
     ramp_from: int | None = option(None, "Tokens of the first step; they grow to `batch_tokens`.", ge=1)
-    ramp_share: float = option(0.1, "Share of the run over which they grow.")
+    ramp_share: float = option(0.1, "Share of the run over which they grow.", gt=0, le=1)
     lr: float = option(5e-4, "Highest learning rate.", common=True, gt=0)
     warmup: float | None = option(
         None, "Share of the run, or steps of a run in steps; a tenth, at most 10,000 steps, by default.", ge=0
@@ -83,7 +87,7 @@ class TrainingOptions(Group):
     )
     weight_decay: float = option(0.01, "Weight decay, not applied to biases and norms.", ge=0)
     clip: float = option(1.0, "Clip gradients to this norm.", gt=0)
-    seed: int = option(0, "Random seed of weights, order, masks and dropout.", common=True, ge=0)
+    seed: int = option(0, "Random seed of weights, order, masks and dropout.", common=True, ge=0, le=LARGEST_SEED)
     precision: Literal["auto", "float32", "bfloat16"] = option(
         "auto", "Precision of matrix products; auto picks the fastest as measured."
     )

@@ -1,20 +1,23 @@
-"""Reports what was done to rows on their way into a model: cut tokens, corrected words, unusable rows."""
+"""Reports what was done to rows on their way into a model: cut and unknown tokens, corrected words, unusable rows."""
 
 from collections.abc import Iterable
 from contextlib import suppress
+from functools import reduce
 
 from bertie.errors import InputError
-from bertie.reporting.events import OnEvent, message
-from bertie.tasks.examples import Examples
-from bertie.tasks.task import Task, Values
+from bertie.reporting.events import OnEvent, message, warning
+from bertie.tasks.examples import Examples, unknown_in
+from bertie.tasks.task import Example, Task, Values
 from bertie.text.tokenizers.pipeline import table_of
 from bertie.text.tokenizers.tokenizer import Tokenizer
+from bertie.text.tokenizers.tokens import UnknownCount
 
 
 def report_rows(examples: Examples, on_event: OnEvent) -> None:
     """After the rows were read."""
     report_cuts(list(examples.num_cut.values()), examples.max_length, on_event)
     report_corrected_rows(examples, on_event)
+    report_unknown(examples.unknown, on_event)
     if examples.faults.num_faults:
         on_event(message(str(examples.faults)))
 
@@ -24,6 +27,17 @@ def report_cuts(num_cut: Iterable[int], max_length: int, on_event: OnEvent) -> N
     if cuts := [count for count in num_cut if count]:
         what = f"{len(cuts):,} rows were longer than {max_length} tokens and were cut"
         on_event(message(f"{what}: {sum(cuts):,} tokens were not read"))
+
+
+def report_unknown(count: UnknownCount, on_event: OnEvent) -> None:
+    if (what := count.warning()) is not None:
+        on_event(warning(what))
+
+
+def report_unknown_in(examples: Iterable[Example], tokenizer: Tokenizer, on_event: OnEvent) -> None:
+    """Of rows that are not `Examples`."""
+    counts = (unknown_in(one, tokenizer) for one in examples)
+    report_unknown(reduce(UnknownCount.plus, counts, UnknownCount()), on_event)
 
 
 def report_corrected(tokenizer: Tokenizer, task: Task, rows: Iterable[Values], on_event: OnEvent) -> None:

@@ -65,8 +65,8 @@ class RunList(Result):
 class ChartOptions(Group):
     title: ClassVar[str] = "Curves"
     against: Axis = option("steps", "What the curves run along: steps, tokens or time.", common=True, metavar="AXIS")
-    width: int = option(68, "Columns of a curve.", ge=20)
-    height: int = option(14, "Lines of a curve.", ge=4)
+    width: int = option(68, "Columns of a curve.", ge=20, le=1000)
+    height: int = option(14, "Lines of a curve.", ge=4, le=1000)
     html: Path | None = option(None, "Also write one HTML page with all figures.", common=True, metavar="FILE")
     png: Path | None = option(None, "Also write a picture with all figures.", common=True, metavar="FILE")
 

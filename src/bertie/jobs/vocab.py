@@ -51,7 +51,7 @@ class CountingOptions(Group):
     title: ClassVar[str] = "Running"
     ram: float = option(1.0, "Gigabytes of memory; beyond them the rarest words are left out and counted.", gt=0)
     held_out: int = option(50, "Hold out one document in N for the report; 0 for none.", ge=0)
-    workers: int = option(1, "Processes that count words, each with memory of its own.", ge=1)
+    workers: int = option(1, "Processes that count words, each with memory of its own.", ge=1, le=1024)
 
 
 class TrainVocabJob(Job):

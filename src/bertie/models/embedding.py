@@ -17,7 +17,7 @@ from bertie.batch import Batch, Ragged
 from bertie.data.batching import batches_by_length
 from bertie.nn.encoder import Encoder
 from bertie.nn.pooling import Pooling, Projection, TokenPooling
-from bertie.text.tokenizers.tokens import FlatIds
+from bertie.text.tokenizers.tokens import FlatIds, UnknownCount
 
 BATCH_TOKENS = 1024  # measured: fewer cost more calls, with more the states do not fit into a core's cache
 LEAST_TOKENS = 256  # a batch smaller than this is not worth a thread of its own
@@ -50,6 +50,12 @@ class Encoding:
     num_cut: int  # tokens that were cut off
     num_empty: int  # texts without any token of their own
     num_replaced: int = 0  # words that the tokenizer corrected
+    num_unknown: int = 0  # tokens that the vocabulary does not have
+    num_text_tokens: int = 0  # tokens without those around the texts, among which they are counted
+
+    @property
+    def unknown(self) -> UnknownCount:
+        return UnknownCount(self.num_unknown, self.num_text_tokens)
 
 
 class EncodeOptions(TypedDict, total=False):

@@ -7,6 +7,7 @@ import numpy as np
 
 from bertie.errors import InputError
 from bertie.text import Tokens
+from bertie.text.tokenizers.tokens import UnknownCount
 
 
 class TruncationWarning(UserWarning):
@@ -36,6 +37,15 @@ def listed_texts(texts: Iterable[str], prompt: str) -> list[str]:
     if isinstance(texts, str | bytes | Mapping) or not isinstance(texts, Iterable):
         raise InputError(f"texts must be a list of texts, not {type(texts).__name__}")
     return [prompt + text for text in texts] if prompt else list(texts)
+
+
+class UnknownWarning(UserWarning):
+    """Many tokens of the texts are unknown to the vocabulary."""
+
+
+def warn_of_unknown(count: UnknownCount, stacklevel: int = 3) -> None:
+    if (what := count.warning()) is not None:
+        warnings.warn(what, UnknownWarning, stacklevel=stacklevel)
 
 
 def warn_of_cuts(num_texts: int, num_all: int, num_tokens: int, stacklevel: int = 3) -> None:

@@ -19,7 +19,7 @@ from bertie.models.embedding import BATCH_TOKENS, EncodeOptions, Encoding, Layer
 from bertie.models.filling import LoadReport, kept_tensors
 from bertie.models.folder import open_folder
 from bertie.models.folder_finding import find_folder, reading
-from bertie.models.inputs import given_ids, listed_texts, warn_of_cuts
+from bertie.models.inputs import given_ids, listed_texts, warn_of_cuts, warn_of_unknown
 from bertie.models.model import Model
 from bertie.models.recipe import Recipe
 from bertie.models.saving import save_folder
@@ -167,6 +167,7 @@ class Pretrained:
             warn_of_raw_vectors()
         encoding = self.encode_report([texts] if isinstance(texts, str) else texts, **options)
         warn_of_cuts(encoding.num_truncated, len(encoding.vectors), encoding.num_cut)
+        warn_of_unknown(encoding.unknown)
         return encoding.vectors[0] if isinstance(texts, str) else encoding.vectors
 
     def encode_report(
@@ -204,7 +205,7 @@ class Pretrained:
             raise self._too_long(f"text {row}", int(flat.lengths[row]))
         with progress_line("embedding", len(texts), "texts", progress) as advance:
             vectors = embed_ids(self.model.encoder, flat, how, width, batch_tokens, advance, projection)
-        bare = tokenizer.encode_ids([""]).lengths[0]
+        bare, unknown = tokenizer.encode_ids([""]).lengths[0], tokenizer.special.count_unknown(flat.ids)
         return Encoding(
             vectors,
             num_tokens=int(flat.lengths.sum()),
@@ -212,6 +213,8 @@ class Pretrained:
             num_cut=int(flat.num_truncated.sum()),
             num_empty=int(((flat.lengths <= bare) & (flat.num_truncated == 0)).sum()),
             num_replaced=table_of(tokenizer).count(texts),
+            num_unknown=unknown.num_unknown,
+            num_text_tokens=unknown.num_tokens,
         )
 
     def fill(self, text: str, top: int = 5, max_length: int | None = None) -> list[Guess]:
@@ -319,8 +322,10 @@ class Pretrained:
 
     def _tokens(self, text: TextOrIds, pair: str | None = None, max_length: int | None = None) -> Tokens:
         if isinstance(text, str):
-            tokens = self._need_tokenizer().encode(text, pair, None if max_length is None else self._cut_at(max_length))
+            tokenizer = self._need_tokenizer()
+            tokens = tokenizer.encode(text, pair, None if max_length is None else self._cut_at(max_length))
             warn_of_cuts(int(tokens.num_truncated > 0), 1, tokens.num_truncated, stacklevel=4)
+            warn_of_unknown(tokenizer.special.count_unknown(tokens.ids), stacklevel=4)
         elif pair is not None or max_length is not None:
             raise InputError("ids are used as they are", hint="with ids, do not give a second text or `max_length`")
         else:

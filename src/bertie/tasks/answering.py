@@ -36,8 +36,8 @@ NBEST = 5  # alternatives in an answer
 
 class AnsweringOptions(TaskOptions):
     chinese: bool = Field(default=False, description="Compare answers character by character when scoring.")
-    stride: int = Field(default=128, ge=1, description="Tokens that neighbouring windows of a passage share.")
-    longest_answer: int = Field(default=30, ge=1, description="The longest answer, in tokens.")
+    stride: int = Field(default=128, ge=1, le=10**6, description="Tokens that neighbouring windows of a passage share.")
+    longest_answer: int = Field(default=30, ge=1, le=10**6, description="The longest answer, in tokens.")
 
     def build(self) -> Task:
         language: Language = "chinese" if self.chinese else "english"

@@ -10,11 +10,14 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Literal
 
+import numpy as np
+
 from bertie.data.rows import Faults, RowError
 from bertie.errors import InputError
 from bertie.tasks.labelled import Labelled
 from bertie.tasks.task import Example, Task, Values
 from bertie.text.tokenizers.tokenizer import Tokenizer
+from bertie.text.tokenizers.tokens import UnknownCount
 
 Policy = Literal["refuse", "skip"]
 CACHED = 100_000  # examples
@@ -49,6 +52,7 @@ class Examples:
         self.labelled = labelled
         self.faults = Faults()
         self.num_cut: dict[int, int] = {}  # tokens, by row
+        self.unknown = UnknownCount()  # of the rows that were read
         self.complete: Complete | None = None
         self._on_row, self._known = on_row, set[int]()
         self._cached = lru_cache(cached)(self._read)
@@ -91,6 +95,8 @@ class Examples:
                 self.faults.add(kind_of(error), str(error.where), error.what)
         if number not in self._known:
             self._known.add(number)
+            if example is not None:
+                self.unknown = self.unknown.plus(unknown_in(example, self.tokenizer))
             if example is not None and example.num_cut:
                 self.num_cut[number] = example.num_cut
             if self._on_row is not None:
@@ -107,6 +113,12 @@ class Examples:
             if isinstance(error, RowError):
                 raise
             raise RowError(error.what, where=where, kind=kind_of(error), hint=error.hint or FIX_ROW) from None
+
+
+def unknown_in(example: Example, tokenizer: Tokenizer) -> UnknownCount:
+    """Tokens of its samples that the vocabulary does not have."""
+    tokens = [np.asarray(sample["tokens"]) for sample in example.samples]
+    return tokenizer.special.count_unknown(np.concatenate(tokens)) if tokens else UnknownCount()
 
 
 def kind_of(error: InputError) -> str:

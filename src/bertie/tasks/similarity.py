@@ -1,5 +1,6 @@
 """Predicts how similar two texts are, as a number: regression on pairs."""
 
+import re
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, ClassVar, Literal, Self
 
@@ -40,7 +41,7 @@ class SimilarityOptions(TaskOptions):
         """Also "256,128,64", or such texts in a list, as a command line gives them."""
         given = ",".join(map(str, sizes)) if isinstance(sizes, list | tuple) else str(sizes)
         words = [word.strip() for word in given.split(",") if word.strip()]
-        if not all(word.isdecimal() for word in words):
+        if not all(re.fullmatch(r"\d{1,9}", word, re.ASCII) for word in words):
             raise ValueError(f"{given!r} is not a list of sizes like 256,128,64")
         return tuple(map(int, words))
 

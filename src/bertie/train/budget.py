@@ -20,12 +20,12 @@ class Done(NamedTuple):
 
 class Steps(Spec):
     kind: Literal["steps"] = "steps"
-    steps: int = Field(ge=1)
+    steps: int = Field(ge=0)  # 0: nothing is trained
     exact: ClassVar[bool] = True
 
     def progress(self, done: Done) -> float:
         """From 0; the run ends at 1."""
-        return done.steps / self.steps
+        return done.steps / self.steps if self.steps else 1.0
 
 
 class Tokens(Spec):

@@ -44,6 +44,8 @@ def test_every_figure() -> None:
         "faulty": 1,
         "labels": {"pos": {"count": 3, "share": 0.75}, "neg": {"count": 1, "share": 0.25}},
         "tokens": {"mean": 10.0, "median": 7.5, "95%": pytest.approx(18.2), "longest": 20},  # of 5, 7, 8, 20
+        "tokens_unknown": 0,
+        "share_unknown": 0.0,
         "rows_cut": 1,
         "share_cut": 0.25,
         "tokens_cut": 8,

@@ -186,7 +186,7 @@ def test_what_cannot_work_is_refused_before_anything_is_written(base: Pretrained
 def test_a_folder_of_another_run_is_refused(base: Pretrained, tmp_path: Path) -> None:
     train = write(tmp_path / "train.jsonl", planted(8))
     go(tmp_path / "run", base, train, None, epochs=1)
-    with pytest.raises(SpecError, match="seed: 0 before, 1 now"):
+    with pytest.raises(SpecError, match="options: `seed` was 0, now 1;"):
         go(tmp_path / "run", base, train, None, epochs=1, seed=1)
 
 

@@ -10,8 +10,8 @@ import numpy as np
 
 from bertie.batch import Sample
 
-Purpose = Literal["order", "sample", "corrupt", "tasks", "noise"]
-PURPOSES: dict[Purpose, int] = {"order": 0, "sample": 1, "corrupt": 2, "tasks": 3, "noise": 4}
+Purpose = Literal["order", "sample", "corrupt", "tasks", "noise", "held-out rows"]
+PURPOSES: dict[Purpose, int] = {"order": 0, "sample": 1, "corrupt": 2, "tasks": 3, "noise": 4, "held-out rows": 5}
 
 
 class StoredDocument(Protocol):

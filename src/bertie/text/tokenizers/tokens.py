@@ -5,6 +5,7 @@ Axes: n tokens of one text; B texts; T tokens of all B texts one after another.
 
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
+from typing import NamedTuple
 
 import numpy as np
 
@@ -73,3 +74,37 @@ class SpecialTokens:
         """The ids that exist, in ascending order, each once."""
         values = (getattr(self, field.name) for field in fields(self))
         return sorted({value for value in values if value is not None})
+
+    def count_unknown(self, ids: np.ndarray) -> "UnknownCount":
+        """Of ids with their special tokens, which are not counted."""
+        if self.unk is None or not len(ids):
+            return UnknownCount(0, len(ids))
+        others = [id for id in self.ids() if id != self.unk]
+        return UnknownCount(int((ids == self.unk).sum()), len(ids) - int(np.isin(ids, others).sum()))
+
+
+SUSPICIOUS = 0.05  # of all tokens: text that a vocabulary was made for has far fewer unknown ones
+
+
+class UnknownCount(NamedTuple):
+    """How many tokens are unknown to a vocabulary, among how many."""
+
+    num_unknown: int = 0
+    num_tokens: int = 0
+
+    def plus(self, other: "UnknownCount") -> "UnknownCount":
+        return UnknownCount(self.num_unknown + other.num_unknown, self.num_tokens + other.num_tokens)
+
+    @property
+    def share(self) -> float:
+        return self.num_unknown / max(1, self.num_tokens)
+
+    def warning(self) -> str | None:
+        """A sentence where they are so many that the vocabulary does not suit the text."""
+        if self.share <= SUSPICIOUS:
+            return None
+        return (
+            f"{self.share:.1%} of the tokens ({self.num_unknown:,} of {self.num_tokens:,}) are unknown to the "
+            "vocabulary: the model cannot tell them apart; use a model or a vocabulary for this language "
+            "(`bertie vocab train` makes one, `bertie vocab extend` adds words)"
+        )

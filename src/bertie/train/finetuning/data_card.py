@@ -16,6 +16,7 @@ from bertie.data.duplicates import exact_hash
 from bertie.tasks.metrics.majority import Majority
 from bertie.tasks.task import Example, Task, Values
 from bertie.text.one_line import listed, shortened
+from bertie.text.tokenizers.tokens import SUSPICIOUS, SpecialTokens, UnknownCount
 
 DATA_CARD = "data_card.json"
 SAMPLE = 2000  # rows that are read before training
@@ -28,9 +29,12 @@ FAULTY = -1
 class DataCard:
     """Give `train.add` and `dev.add` every row that is read."""
 
-    def __init__(self, task: Task, max_length: int, num_train: int, num_dev: int = 0):
+    def __init__(
+        self, task: Task, max_length: int, num_train: int, num_dev: int = 0, special: SpecialTokens | None = None
+    ):
         self.task, self.max_length = task, max_length
-        self.train, self.dev = RowFacts(task, num_train), RowFacts(task, num_dev)
+        special = special or SpecialTokens()
+        self.train, self.dev = RowFacts(task, num_train, special), RowFacts(task, num_dev, special)
 
     @property
     def majority(self) -> Majority | None:
@@ -72,6 +76,8 @@ class DataCard:
                 share = f"{rows['rows_cut']:,} of {rows['read'] - rows['faulty']:,} rows ({rows['share_cut']:.1%})"
                 lost = f"{rows['tokens_cut']:,} tokens lost ({rows['share_tokens_cut']:.1%})"
                 lines.append(f"  cut at {self.max_length:,}: {share}, {lost}")
+            if rows["share_unknown"] > SUSPICIOUS:
+                lines.append(f"  unknown tokens: {rows['share_unknown']:.1%}; the vocabulary does not suit this text")
         if card["dev"]:
             count = card["dev"]["also_in_train"]
             share = f" ({count / card['dev']['read']:.1%})" if count else ""
@@ -87,8 +93,8 @@ class DataCard:
 class RowFacts:
     """What is known about the rows of train, or of dev. A row that is read again is not counted again."""
 
-    def __init__(self, task: Task, num_rows: int):
-        self.task, self.num_rows = task, num_rows
+    def __init__(self, task: Task, num_rows: int, special: SpecialTokens):
+        self.task, self.num_rows, self.special, self.unknown = task, num_rows, special, UnknownCount()
         self.tokens = np.zeros(num_rows, np.int32)  # [N] as if nothing were cut; 0 before the row is read
         self.num_cut = np.zeros(num_rows, np.int32)  # [N] tokens
         self.texts = np.zeros(num_rows, np.uint64)  # [N] hashes; 0 where there is no text
@@ -107,6 +113,8 @@ class RowFacts:
         read = [len(sample["tokens"]) for sample in example.samples]  # type: ignore[arg-type]
         self.tokens[number] = sum(read) + example.num_cut
         self.num_cut[number] = example.num_cut
+        for sample in example.samples:
+            self.unknown = self.unknown.plus(self.special.count_unknown(np.asarray(sample["tokens"])))
         self.texts[number] = text_hash(self.task, example.values)
         if example.gold is not None:
             labels = self.task.labels_of(example.gold)
@@ -131,6 +139,8 @@ class RowFacts:
             "faulty": int((self.tokens == FAULTY).sum()),
             "labels": {label: {"count": count, "share": count / total} for label, count in self.labels.most_common()},
             "tokens": tokens,
+            "tokens_unknown": self.unknown.num_unknown,
+            "share_unknown": self.unknown.share,
             "rows_cut": len(num_cut),
             "share_cut": len(num_cut) / max(1, len(lengths)),
             "tokens_cut": int(num_cut.sum()),

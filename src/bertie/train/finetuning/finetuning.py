@@ -50,7 +50,7 @@ MISSPELT = 0.5  # of the rows, where there is noise
 
 class FinetuneOptions(Spec):
     budget: Steps
-    epochs: float = Field(gt=0)
+    epochs: float = Field(ge=0)
     seed: int = Field(default=0, ge=0)
     length: int = Field(default=128, ge=8)
     batch_rows: int = Field(default=32, ge=1)
@@ -78,8 +78,9 @@ class FinetuneOptions(Spec):
         otherwise."""
         per_epoch = sum(steps_of(count, batch_rows) for count in num_rows)
         exact = num_rows[0] / batch_rows if len(num_rows) == 1 else per_epoch
-        steps = max(1, round(epochs * exact))
-        regular = {"save_every": min(per_epoch, steps), "eval_every": min(per_epoch, steps)}
+        steps = max(1, round(epochs * exact)) if epochs else 0
+        every = max(1, min(per_epoch, steps))
+        regular = {"save_every": every, "eval_every": every}
         budget = {"epochs": epochs, "batch_rows": batch_rows, "budget": Steps(steps=steps)}
         return cls.parse({**regular, **fields, **budget}, where="bertie finetune")
 
@@ -121,7 +122,7 @@ class PreparedTask:
         if not train.rows.num_rows:
             raise InputError("there are no training rows", where=train.rows.name)
         fitted, task = task, task if dev is None else task.measured_on(dev.columns, dev.all())
-        card = DataCard(task, length, train.rows.num_rows, dev.rows.num_rows if dev else 0)
+        card = DataCard(task, length, train.rows.num_rows, dev.rows.num_rows if dev else 0, tokenizer.special)
         # Training rows may need other columns than held-out rows.
         learned = Examples(fitted, train, tokenizer, length, policy, card.train.add)
         measured = None if dev is None else Examples(task, dev, tokenizer, length, policy, card.dev.add)

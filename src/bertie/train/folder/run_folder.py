@@ -16,7 +16,7 @@ from typing import Any
 from bertie.disk import PART, lock_file, write_file, writing_to
 from bertie.errors import FolderError, SpecError
 from bertie.models.saving import TEMPORARY
-from bertie.train.pretraining.options import differences
+from bertie.train.folder.changed_options import changed_options
 
 OPTIONS, CONFIG, SUMMARY = "options.json", "config.toml", "summary.json"
 MODEL, CHECKPOINTS, LOCK = "model", "checkpoints", "lock"
@@ -49,11 +49,11 @@ def begin(folder: Path, options: Mapping[str, Any], config: str | None = None) -
     now = json.loads(json.dumps({"version": VERSION, **options}))
     if not (folder / OPTIONS).exists():
         with writing_to(folder, AGAIN):
-            write_file(folder / OPTIONS, (json.dumps(now, indent=1, ensure_ascii=False) + "\n").encode())
-    elif different := differences(read_object(folder / OPTIONS), now):
-        more = f" (and {len(different) - 5} more)" if len(different) > 5 else ""
+            write_file(folder / OPTIONS, (json.dumps(now, indent=1, ensure_ascii=False) + "
+").encode())
+    elif different := changed_options(read_object(folder / OPTIONS), now):
         raise SpecError(
-            f"the run was started with other options: {'; '.join(different[:5])}{more}",
+            f"the run was started with other options: {'; '.join(different)}",
             where=str(folder),
             hint="give the same ones to continue, or name a new folder",
         )
