@@ -110,7 +110,7 @@ def test_tags_of_words(base: Path, call: Call, tmp_path: Path) -> None:
     answer = json.loads(printed)
     assert len(answer["tags"]) == len(answer["words"])
     for entity in answer["entities"]:
-        assert line[entity["start"] : entity["stop"]] == entity["text"]
+        assert line[entity["start"] : entity["end"]] == entity["text"]
 
 
 def test_several_seeds_and_the_best_of_them(base: Path, call: Call, tmp_path: Path) -> None:
