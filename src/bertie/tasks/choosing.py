@@ -61,7 +61,8 @@ class Choice(Task):
 
     def rows_from_texts(self, texts: Sequence[str]) -> list[Values]:
         if len(texts) < 2:
-            raise SpecError(f"the task expects a text and its candidates; {len(texts)} texts were given")
+            what = f"a row of this task is a text and its candidates: at least 2 texts, not {len(texts)}"
+            raise SpecError(what, hint=self.how_to_give_rows(("text", "candidates")))
         return [{"text": texts[0], "candidates": list(texts[1:])}]
 
     def fitted(self, rows: Iterable[Values]) -> Self:

@@ -14,7 +14,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from bertie.batch import Batch
-from bertie.errors import InputError
+from bertie.errors import InputError, SpecError
 from bertie.nn.encoder import Encoder, EncoderSpec
 from bertie.nn.heads import SequenceHead, SequenceHeadSpec
 from bertie.objectives.objective import Vocabulary
@@ -90,6 +90,15 @@ class Labelling(Task):
 
     def reads_role(self, role: str) -> bool:
         return role != "other" or self.pair is not False  # as in training
+
+    def needs_role(self, role: str) -> bool:
+        return role == "other" and self.pair is True
+
+    def rows_from_texts(self, texts: Sequence[str]) -> list[Values]:
+        if self.pair is None and len(texts) == 2 and "other" in self.optional:
+            what = "two texts can be a pair or two rows, and this model does not say which of them it reads"
+            raise SpecError(what, hint=f"{self.how_to_give_rows(('text', 'other'))}; for single texts leave out other")
+        return super().rows_from_texts(texts)
 
     def read(self, values: Values, tokenizer: Tokenizer, max_length: int) -> Example:
         has_other = "other" in values if self.pair is None else self.pair

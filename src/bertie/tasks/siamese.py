@@ -19,7 +19,6 @@ from pydantic import Field, field_validator
 from torch import Tensor, nn
 
 from bertie.batch import Batch, Ragged
-from bertie.data.rows.header import is_number
 from bertie.errors import InputError, SpecError
 from bertie.nn.encoder import Encoder, EncoderSpec
 from bertie.nn.initial import initialized
@@ -48,6 +47,7 @@ from bertie.tasks.siamese_rows import (
     Gold,
     RowKind,
     chosen,
+    fraction_of,
     held_out_kind,
     kind_of,
 )
@@ -118,6 +118,13 @@ class Siamese(Task):
     def main(self) -> str:  # type: ignore[override]
         return MAIN[self.measured or "scored"]
 
+    def rows_from_texts(self, texts: Sequence[str]) -> list[Values]:
+        """The texts of one row, which are compared with the first."""
+        if not 1 <= len(texts) <= len(TEXTS):
+            what = f"a row of this task is one to three texts, which are compared, not {len(texts)}"
+            raise SpecError(what, hint=self.how_to_give_rows(("text", "other")))
+        return [dict(zip(TEXTS, texts, strict=False))]
+
     def check(self, encoder: EncoderSpec) -> None:
         width = encoder.output_width if self.dense is None else self.dense.size
         if self.sizes and self.sizes[0] > width:
@@ -140,7 +147,7 @@ class Siamese(Task):
                 if "label" in values:
                     labels.add(label_of(values["label"]))
         task = self.replace(criterion=chosen(self.criterion, roles))
-        if task.criterion == "softmax" and self.criterion is None and (score := _fraction_of(labels)) is not None:
+        if task.criterion == "softmax" and self.criterion is None and (score := fraction_of(labels)) is not None:
             raise InputError(
                 f"the labels are numbers like {score}, which look like scores",
                 hint="name their column with `column` score=NAME, or learn them as labels with `loss=softmax`",
@@ -379,13 +386,6 @@ class Siamese(Task):
 
     def labels_of(self, gold: Gold) -> list[str]:
         return [str(gold.value)] if gold.kind == "labelled" else []
-
-
-def _fraction_of(labels: Collection[str]) -> str | None:
-    """The first that is not a whole number, where all are numbers."""
-    if not all(map(is_number, labels)):
-        return None
-    return next((label for label in sorted_labels(labels) if not float(label).is_integer()), None)
 
 
 def _digest(ids: np.ndarray) -> int:

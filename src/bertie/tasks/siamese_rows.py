@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Literal, NamedTuple
 
+from bertie.data.rows.header import is_number
 from bertie.errors import InputError, SpecError
 from bertie.tasks.classification import LABEL, OTHER, TEXT
-from bertie.tasks.label_sets import label_of
+from bertie.tasks.label_sets import label_of, sorted_labels
 from bertie.tasks.task import Values, is_empty
 
 RowKind = Literal["scored", "labelled", "triplets", "pairs", "texts"]
@@ -129,3 +130,10 @@ def check_loss(loss: str | None) -> str | None:
         hint = f"did you mean {nearest[0]!r}?" if nearest else f"there are {', '.join(CRITERIA)}"
         raise SpecError(f"there is no `loss` {loss!r}", hint=hint)
     return loss
+
+
+def fraction_of(labels: Collection[str]) -> str | None:
+    """The first that is not a whole number, where all are numbers."""
+    if not all(map(is_number, labels)):
+        return None
+    return next((label for label in sorted_labels(labels) if not float(label).is_integer()), None)
