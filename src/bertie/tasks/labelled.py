@@ -60,7 +60,10 @@ def open_labelled(
     `columns` are those that the user named, by role. `format` and `header` describe the files where their names and
     contents do not. Without `targets` rows need none: they only want an answer.
     """
-    rows = data if isinstance(data, Rows) else open_rows(data, format or task.default_format(data), header=header)
+    if not isinstance(data, Rows):
+        format = format or task.default_format(data)
+        data = open_rows(data, format, header=header, every_line=not targets)  # an answer for each line
+    rows = data
     rows, named = task.prepare_rows(rows, columns or {})
     for notice in rows.notices:
         on_event(message(notice))

@@ -2,13 +2,15 @@
 
 import os
 import stat
+import sys
 import tempfile
 import weakref
 from collections.abc import Iterator
 from pathlib import Path
+from typing import BinaryIO
 
 from bertie.errors import InputError
-from bertie.text.reading.lines import CODECS, open_bytes, read_or_refuse, refuse, unpack
+from bertie.text.reading.lines import CODECS, STANDARD_INPUT, open_bytes, read_or_refuse, refuse, unpack
 
 BLOCK = 1 << 22
 MARK = b"\xef\xbb\xbf"  # the byte order mark that some programs put before UTF-8
@@ -43,20 +45,30 @@ class FileBytes:
 
 
 def open_file(path: Path, notices: list[str]) -> FileBytes:
-    """A compressed file is unpacked once, into a temporary file that has no name and ends with the process."""
+    """A compressed file and standard input ("-") are copied once, into a temporary file that has no name and ends with
+    the process."""
+    if str(path) == "-":
+        if sys.stdin is None:
+            refuse(STANDARD_INPUT, "it is closed", hint="give a file")
+        return _copied(sys.stdin.buffer, STANDARD_INPUT)
     codec = CODECS.get(path.suffix.lower())
     with open_bytes(path) as raw:
         if not stat.S_ISREG(os.fstat(raw.fileno()).st_mode):
             refuse(str(path), "this is not a plain file, and rows are read by position", hint="save it to a file first")
         if codec is None:
             return FileBytes(os.dup(raw.fileno()), str(path))
-        with unpack(raw, codec) as stream, tempfile.TemporaryFile() as spool:
-            while block := read_or_refuse(lambda: stream.read(BLOCK), str(path), 1):
-                try:
-                    spool.write(block)
-                except OSError as error:
-                    refuse(str(path), f"there is no room to unpack it ({error.strerror})", hint="set TMPDIR")
-            spool.flush()
-            found = FileBytes(os.dup(spool.fileno()), str(path))
+        with unpack(raw, codec) as stream:
+            found = _copied(stream, str(path))
     notices.append(f"{path}: unpacked to a temporary file of {found.size:,} bytes in {tempfile.gettempdir()}")
     return found
+
+
+def _copied(stream: BinaryIO, name: str) -> FileBytes:
+    with tempfile.TemporaryFile() as spool:
+        while block := read_or_refuse(lambda: stream.read(BLOCK), name, 1):
+            try:
+                spool.write(block)
+            except OSError as error:
+                refuse(name, f"there is no room for a copy of it ({error.strerror})", hint="set TMPDIR")
+        spool.flush()
+        return FileBytes(os.dup(spool.fileno()), name)

@@ -33,11 +33,14 @@ class Index:
         return number + 1 + (int(self.surplus[jump]) if jump >= 0 else 0)
 
 
-def build_index(source: FileBytes, *, quoted: bool, spaces: bytes, paragraphs: bool = False) -> Index:
-    """Lines of nothing but `spaces` are blank: they are left out. With `paragraphs` only they end a record."""
+def build_index(
+    source: FileBytes, *, quoted: bool, spaces: bytes, paragraphs: bool = False, keep_blank: bool = False
+) -> Index:
+    """Lines of nothing but `spaces` are blank: they are left out, unless they are kept. With `paragraphs` only they
+    end a record."""
     starts, jumps, surplus = array("q"), array("q"), array("q")
     num_blank, last_line, last_surplus = 0, -1, 0
-    for block in record_blocks(source, quoted, spaces):
+    for block in record_blocks(source, quoted, None if keep_blank else spaces):
         num_blank += block.num_blank
         if len(block.lines) == 0:
             continue
@@ -62,9 +65,10 @@ class Block(NamedTuple):
     num_blank: int
 
 
-def record_blocks(source: FileBytes, quoted: bool, spaces: bytes) -> Iterator[Block]:
+def record_blocks(source: FileBytes, quoted: bool, spaces: bytes | None) -> Iterator[Block]:
+    """`spaces` make a line blank; None: no line is."""
     is_space = np.zeros(256, bool)
-    is_space[list(spaces)] = True
+    is_space[list(spaces or b"")] = True
     start, line = source.begin, 1  # of the record that is still open
     num_newlines = num_quotes = 0
     for base, content in source.blocks():
@@ -91,9 +95,11 @@ def record_blocks(source: FileBytes, quoted: bool, spaces: bytes) -> Iterator[Bl
 
 
 def _blank(
-    source: FileBytes, starts: np.ndarray, ends: np.ndarray, is_suspect: np.ndarray, spaces: bytes
+    source: FileBytes, starts: np.ndarray, ends: np.ndarray, is_suspect: np.ndarray, spaces: bytes | None
 ) -> np.ndarray:
     """[n] bool. Few lines begin with a space, so that those can be read one by one."""
+    if spaces is None:
+        return np.zeros(len(starts), np.bool_)
     blank: np.ndarray = starts == ends
     for number in np.flatnonzero(is_suspect & ~blank & (ends - starts <= LONGEST_BLANK)):
         blank[number] = not source.read(int(starts[number]), int(ends[number])).strip(spaces)

@@ -21,10 +21,10 @@ TEXTS: dict[str, Callable[[FileBytes], Rows]] = {
     "json": JsonList,
     "conll": ConllRows,
     "squad": SquadRows,
-    "lines": LineRows,
 }
+LINES: dict[str, type[LineRows]] = {"lines": LineRows}  # where a blank line may be a row
 ARROW: dict[str, Callable[[Path], Rows]] = {"parquet": open_parquet, "arrow": open_arrow}
-KINDS = (*TABLES, *TEXTS, *ARROW)
+KINDS = (*TABLES, *TEXTS, *LINES, *ARROW)
 # Of other endings (.txt, .json, .tsv) people name several kinds: those files are looked at.
 ENDINGS = {
     ".csv": "csv",
@@ -42,10 +42,17 @@ TABBED = (".tsv", ".tab")
 
 
 def open_rows(
-    paths: str | Path | Sequence[str | Path], format: str | None = None, *, header: bool | None = None
+    paths: str | Path | Sequence[str | Path],
+    format: str | None = None,
+    *,
+    header: bool | None = None,
+    every_line: bool = False,
 ) -> Rows:
-    """One or more files of one kind, or a folder that `datasets` saved. `format` names the kind (one of KINDS) where
-    ending and content do not show it; `header` is whether csv and tsv have one, None guesses."""
+    """One or more files of one kind, or a folder that `datasets` saved; "-" is standard input.
+
+    `format` names the kind (one of KINDS) where ending and content do not show it; `header` is whether csv and tsv have
+    one, None guesses. With `every_line` a blank line of plain text is a row too.
+    """
     given = [Path(path) for path in ([paths] if isinstance(paths, str | Path) else paths)]
     if format is not None and format not in KINDS:
         raise InputError(f"the format {format!r} is not known", hint=f"known: {', '.join(KINDS)}")
@@ -53,13 +60,13 @@ def open_rows(
         raise InputError("no file is given", hint="name one or more files of rows")
     if repeated := [path for path in given if given.count(path) > 1]:
         raise InputError("the file is given twice", where=str(repeated[0]), hint="name each file once")
-    opened = [_open(path, format, header) for path in given]
+    opened = [_open(path, format, header, every_line) for path in given]
     for rows, path in zip(opened, given, strict=True):
         _check_alike(opened[0], rows, path)
     return opened[0] if len(opened) == 1 else JoinedRows(opened)
 
 
-def _open(path: Path, format: str | None, header: bool | None) -> Rows:
+def _open(path: Path, format: str | None, header: bool | None, every_line: bool) -> Rows:
     if path.is_dir():
         return open_dataset(path)
     ending = _ending(path)
@@ -76,7 +83,11 @@ def _open(path: Path, format: str | None, header: bool | None) -> Rows:
         kind = _look(source, ending)
         if ending not in TABBED or kind != "tsv":
             notices.append(f"{path}: read as {kind}, by its content")
-    rows = SeparatedRows(source, TABLES[kind], header) if kind in TABLES else TEXTS[kind](source)
+    rows: Rows
+    if kind in TABLES:
+        rows = SeparatedRows(source, TABLES[kind], header)
+    else:
+        rows = LINES[kind](source, every_line) if kind in LINES else TEXTS[kind](source)
     rows.notices[:0] = notices
     return rows
 

@@ -9,11 +9,19 @@ SPACES = b" \t\r\v\f"
 
 
 class Records:
-    """`quoted`, `spaces` and `paragraphs` are those of `build_index`."""
+    """`quoted`, `spaces`, `paragraphs` and `keep_blank` are those of `build_index`."""
 
-    def __init__(self, source: FileBytes, *, quoted: bool = False, spaces: bytes = SPACES, paragraphs: bool = False):
+    def __init__(
+        self,
+        source: FileBytes,
+        *,
+        quoted: bool = False,
+        spaces: bytes = SPACES,
+        paragraphs: bool = False,
+        keep_blank: bool = False,
+    ):
         self.name, self._source = source.name, source
-        self._index = build_index(source, quoted=quoted, spaces=spaces, paragraphs=paragraphs)
+        self._index = build_index(source, quoted=quoted, spaces=spaces, paragraphs=paragraphs, keep_blank=keep_blank)
         self.num_blank = self._index.num_blank
 
     def __len__(self) -> int:
@@ -49,13 +57,13 @@ class Records:
 
 
 class LineRows(Rows):
-    """Plain text: one row for each line that is not blank, with the column `text`."""
+    """Plain text with the column `text`: one row for each line that is not blank, or, with `every_line`, for each."""
 
     columns = ("text",)
 
-    def __init__(self, source: FileBytes):
+    def __init__(self, source: FileBytes, every_line: bool = False):
         self.name, self.notices = source.name, []
-        self._records = Records(source)
+        self._records = Records(source, keep_blank=every_line)
         if self._records.num_blank:
             self.notices.append(f"{self.name}: {self._records.num_blank:,} blank lines are left out")
 
