@@ -6,16 +6,16 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import BeforeValidator
 
-from bertie.disk import write_file
-from bertie.errors import InputError, SpecError
-from bertie.jobs.data import Data, ModelSource, rows_or_paths
+from bertie.disk import check_output, write_output
+from bertie.errors import InputError
+from bertie.jobs.data import Data, ModelSource, paths_in, rows_or_paths
 from bertie.jobs.finetune_options import COLUMN_HELP, FORMAT_HELP, HEADER_HELP, Columns, noise_of
 from bertie.jobs.job import Group, Job, option
 from bertie.jobs.result import Result
 from bertie.jobs.row_notes import report_rows
 from bertie.models.pretrained import Pretrained, load
 from bertie.reporting.events import OnEvent, ignore, message
-from bertie.reporting.png_chart import write_png
+from bertie.reporting.png_chart import draw_png
 from bertie.reporting.text_chart import draw_text
 from bertie.tasks.examples import Examples, Policy
 from bertie.tasks.labelled import Labelled, open_labelled, report_unmeasured
@@ -50,8 +50,9 @@ class RowOptions(Group):
 
     def open(self, task: Task, data: Any, name: str, on_event: OnEvent, targets: bool = True) -> Labelled:
         rows = rows_or_paths(data, name)
+        format = "lines" if self.format is None and rows == [Path("-")] else self.format
         return open_labelled(
-            task, rows, self.column, format=self.format, header=self.header, targets=targets, on_event=on_event
+            task, rows, self.column, format=format, header=self.header, targets=targets, on_event=on_event
         )
 
 
@@ -85,14 +86,21 @@ class EvaluateJob(Job):
     noise_curve: NoiseCurveOptions = NoiseCurveOptions()
 
     def run(self, on_event: OnEvent = ignore) -> "Evaluation":
+        self.check_outputs()
         return self.measure(load(self.model), on_event)
+
+    def check_outputs(self) -> None:
+        """Refuses files that cannot be written, before any work."""
+        noise, inputs = self.noise_curve, [self.model, *paths_in(self.data)]
+        inputs += [] if noise.confusable is None else [noise.confusable]
+        for name, file in (("report", self.report), ("png", noise.png)):
+            if file is not None:
+                check_output(file, name, inputs)
 
     def measure(self, model: Pretrained, on_event: OnEvent = ignore) -> "Evaluation":
         """Measures a model that is already loaded."""
+        self.check_outputs()
         reading, noise = self.reading, self.noise_curve
-        for file in (noise.png, self.report):
-            if file is not None and not file.absolute().parent.is_dir():
-                raise SpecError(f"there is no folder {file.absolute().parent} to write to", hint="create it first")
         task = model.task(reading.task)
         max_length = model.max_length_for(reading.max_length)
         tokenizer = model.tokenizer_for(max_length)
@@ -116,7 +124,7 @@ class EvaluateJob(Job):
                     )
                     on_event(message(f"{what} and were cut"))
             if noise.png is not None:
-                write_png([curve.chart], noise.png, labelled.rows.name)
+                write_output(noise.png, draw_png([curve.chart], labelled.rows.name), "png")
                 on_event(message(f"the picture is {noise.png}"))
         answers = TaskEvaluation(task, read).answers(model.model)
         metrics = task.score(answers, [example.gold for example in read])
@@ -128,7 +136,7 @@ class EvaluateJob(Job):
         )
         if self.report is not None:
             sections = [] if curve is None else [curve.section()]
-            write_file(self.report, task_page(found.report, sections).encode())
+            write_output(self.report, task_page(found.report, sections).encode(), "report")
             on_event(message(f"the report is {self.report}"))
         return found
 
