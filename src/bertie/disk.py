@@ -128,17 +128,17 @@ def check_output(file: Path, option: str, inputs: Sequence[str | Path] = (), ove
     None, which is for pages and pictures, a file that bertie wrote is.
     """
     other = f"choose another `{option}`"
-    refuse_inputs(file, inputs, option)
     with writing_to(file, other):
         if file.is_dir():
             raise FolderError("is a folder", where=str(file), hint=f"name a file in it as `{option}`")
+        refuse_inputs(file, inputs, option)
         if file.exists() and not file.is_file():
             raise FolderError("is not a plain file", where=str(file), hint=other)
         if file.exists() and not (_is_marked(file) if overwrite is None else overwrite):
             hint = other if overwrite is None else f"{other}, or give `overwrite` to replace it"
             raise FolderError("the file exists already", where=str(file), hint=hint)
         folders = [Path(one) for one in inputs if overwrite and file.exists() and Path(one).is_dir()]
-        if inside := next((one for one in folders if file.resolve().is_relative_to(one.resolve())), None):
+        if inside := next((one for one in folders if _real(file).is_relative_to(_real(one))), None):
             raise FolderError(f"is part of the input {inside}", where=str(file), hint=other)
     check_parent(file, option)
 
@@ -147,9 +147,10 @@ def check_parent(out: Path, option: str = "out") -> None:
     """Whether the folder that `out` is in, or will be in once it is made, can be written to."""
     other = f"choose another `{option}`"
     with writing_to(out, other):
-        parent = next((folder for folder in out.absolute().parents if folder.exists()), out)
+        parent = next((one for one in out.absolute().parents if one.exists() or one.is_symlink()), out)
     if not parent.is_dir():
-        raise FolderError("is a file, so nothing can be written into it", where=str(parent), hint=other)
+        what = "is a file" if parent.exists() else "is a link to nothing"
+        raise FolderError(f"{what}, so nothing can be written into it", where=str(parent), hint=other)
     if not os.access(parent, os.W_OK | os.X_OK):
         raise FolderError("the folder cannot be written to", where=str(parent), hint=other)
 
@@ -159,8 +160,8 @@ def refuse_inputs(out: Path, inputs: Iterable[str | Path], option: str = "out") 
     for given in inputs:
         with writing_to(out, f"choose another `{option}`"):
             path = Path(given)
-            same = out.samefile(path) if out.exists() and path.exists() else out.resolve() == path.resolve()
-            inside = out.is_dir() and path.resolve().is_relative_to(out.resolve())
+            same = out.samefile(path) if out.exists() and path.exists() else _real(out) == _real(path)
+            inside = out.is_dir() and _real(path).is_relative_to(_real(out))
         if same or inside:
             what = "is also an input, which would be overwritten" if same else f"has the input {path} in it"
             raise FolderError(what, where=str(out), hint=f"choose another `{option}`")
@@ -171,6 +172,11 @@ def write_output(file: Path, content: bytes, option: str) -> None:
     with writing_to(file, f"run it again, or choose another `{option}`"):
         file.parent.mkdir(parents=True, exist_ok=True)
         write_file(file, content)
+
+
+def _real(path: Path) -> Path:
+    """Without links and dots. A loop of links stays as it is: what uses the path says so."""
+    return Path(os.path.realpath(path))
 
 
 def _is_marked(file: Path) -> bool:

@@ -1,6 +1,7 @@
 """The job `evaluate`: measures a task model on labelled rows."""
 
 from collections.abc import Iterable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
@@ -131,9 +132,8 @@ class EvaluateJob(Job):
         origin = origin_of(
             model.source or "a model in memory", model.card, labelled, model.recipe.model_dump(mode="json")
         )
-        found = Evaluation(
-            metrics, lambda: report_task(task, read, answers, name=labelled.rows.name, origin=origin), curve
-        )
+        make_report = partial(report_task, task, read, answers, name=labelled.rows.name, origin=origin)
+        found = Evaluation(metrics, make_report, curve, task.positive)
         if self.report is not None:
             sections = [] if curve is None else [curve.section()]
             write_output(self.report, task_page(found.report, sections).encode(), "report")
@@ -142,10 +142,18 @@ class EvaluateJob(Job):
 
 
 class Evaluation(Result):
-    """`metrics` by name; `report` has them with confidence intervals, confusions and the worst mistakes."""
+    """`metrics` by name; `report` has them with confidence intervals, confusions and the worst mistakes. `positive` is
+    the label that `f1` is about, where it is about one."""
 
-    def __init__(self, metrics: Mapping[str, float], make_report: Any, curve: NoiseCurve | None = None):
+    def __init__(
+        self,
+        metrics: Mapping[str, float],
+        make_report: Any,
+        curve: NoiseCurve | None = None,
+        positive: str | None = None,
+    ):
         self.metrics, self.curve = metrics, curve
+        self.positive = positive if "f1" in metrics else None
         self._make_report = make_report
 
     @property
@@ -159,7 +167,8 @@ class Evaluation(Result):
 
     def to_json(self) -> Any:
         curve = {} if self.curve is None else {"noise": [point.as_dict() for point in self.curve.points]}
-        return {**self.metrics, **curve}
+        positive = {} if self.positive is None else {"f1_positive": self.positive}
+        return {**self.metrics, **positive, **curve}
 
     def parts(self) -> Iterable[Any]:
         yield "\n".join(terminal_lines(self.report))

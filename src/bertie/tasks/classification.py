@@ -29,6 +29,7 @@ from bertie.tasks.label_sets import (
     one_label_resampling,
     one_label_scores,
     one_of,
+    positive_of,
     sorted_labels,
 )
 from bertie.tasks.metrics.intervals import Resampling
@@ -152,7 +153,12 @@ class Classify(Labelling):
         return self.replace(labels=at_least_two(sorted_labels(found), "label"))
 
     def summary(self) -> str:
-        return f"{len(self.labels):,} labels: {listed(self.labels)}"
+        about = f"; f1 is that of {self.positive!r}" if self.positive is not None else ""
+        return f"{len(self.labels):,} labels: {listed(self.labels)}{about}"
+
+    @property
+    def positive(self) -> str | None:
+        return positive_of(self.labels)
 
     def gold(self, values: Values) -> str | None:
         return known(label_of(values["label"]), self.labels) if "label" in values else None

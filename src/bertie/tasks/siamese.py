@@ -33,6 +33,7 @@ from bertie.tasks.label_sets import (
     listed,
     one_label_scores,
     one_of,
+    positive_of,
     sorted_labels,
 )
 from bertie.tasks.metrics.intervals import Resampling
@@ -53,18 +54,12 @@ from bertie.tasks.siamese_rows import (
 )
 from bertie.tasks.similarity import number_of
 from bertie.tasks.task import Answer, Example, LabelPairs, Task, Values, encoded, is_empty, text_of
-from bertie.tasks.vector_figures import row_figures, shortened, vector_figures
+from bertie.tasks.vector_figures import VectorAnswer, row_figures, shortened, vector_figures
 from bertie.tasks.vector_losses import cosent_loss, cosine_loss, ranking_loss, triplet_loss
 from bertie.text.tokenizers.tokenizer import Tokenizer
 
 NAMES = {"text": "text", "other": "second text", "negative": "third text"}
 NONE = -1  # the label of a row that has none
-
-
-class VectorAnswer(dict[str, Any]):
-    """An answer that remembers its texts' vectors: ranks depend on all rows together."""
-
-    vectors: np.ndarray  # [texts of the row, W]
 
 
 class Siamese(Task):
@@ -113,6 +108,10 @@ class Siamese(Task):
     @property
     def contrastive(self) -> bool:  # type: ignore[override]
         return self.criterion is not None and CRITERIA[self.criterion].contrastive
+
+    @property
+    def positive(self) -> str | None:
+        return positive_of(self.labels)
 
     @property
     def main(self) -> str:  # type: ignore[override]

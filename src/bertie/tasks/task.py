@@ -208,6 +208,11 @@ class Task(Objective):
         """The metrics that papers report, by name."""
         raise NotImplementedError
 
+    @property
+    def positive(self) -> str | None:
+        """The label that `f1` is about, where it is that of one label alone."""
+        return None
+
     def resample(self, answers: Sequence[Answer], gold: Sequence[Any]) -> Resampling:
         """Computes the score of rows drawn with replacement. Tasks that can count row by row do so once, which makes
         a draw cheap."""
