@@ -33,7 +33,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     made = tmp_path_factory.mktemp("tokens")
     pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *dict.fromkeys(WORDS)]
     (made / "vocab.txt").write_text("".join(f"{piece}\n" for piece in pieces), encoding="utf-8")
-    transformers.BertTokenizerFast(str(made / "vocab.txt")).save_pretrained(made)
+    transformers.BertTokenizer(str(made / "vocab.txt")).save_pretrained(made)
     torch.manual_seed(0)
     names = dict(enumerate(TAGS))
     config = transformers.BertConfig(

@@ -64,7 +64,8 @@ class ReportCorpusJob(Job):
 
     def run(self, on_event: OnEvent = ignore) -> "CorpusFacts":
         if self.html is not None:
-            check_output(self.html, "html", [self.corpus, *(self.against if are_paths(self.against) else ())])
+            texts: Any = self.against if are_paths(self.against) else ()
+            check_output(self.html, "html", [self.corpus, *texts])
         corpus, tokenizer = open_corpus(self.corpus, self.tokenizer)
         report = report_corpus(corpus, tokenizer, self.lengths, on_event=on_event)
         if self.against is not None:

@@ -92,7 +92,8 @@ class EvaluateJob(Job):
 
     def check_outputs(self) -> None:
         """Refuses files that cannot be written, before any work."""
-        noise, inputs = self.noise_curve, [self.model, *paths_in(self.data)]
+        noise = self.noise_curve
+        inputs: list[str | Path] = [self.model, *paths_in(self.data)]
         inputs += [] if noise.confusable is None else [noise.confusable]
         for name, file in (("report", self.report), ("png", noise.png)):
             if file is not None:

@@ -239,7 +239,7 @@ class Tagging(Task):
     def _entity(self, span: Span, example: Example, shares: Sequence[float]) -> Answer:
         """Words by their numbers, `end_word` being the one after the last; of a text given whole also characters. The
         score is the mean probability of the words' tags."""
-        found: Answer = {"type": span.label, "score": rounded(np.mean(shares)), "first_word": span.start}
+        found: Answer = {"type": span.label, "score": rounded(sum(shares) / len(shares)), "first_word": span.start}
         found["end_word"] = span.end
         if (line := example.context["line"]) is not None:
             start, end = line.part(span.start, span.end)
