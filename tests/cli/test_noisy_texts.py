@@ -92,7 +92,7 @@ def test_words_are_put_right_wherever_the_model_goes(base: Path, rows: Path, run
     assert done.returncode == 0 and "test.tsv: 2 words are corrected" in done.stderr, done.stderr
     right, wrong = (run_bertie("predict", out, text) for text in ("a good film", "a gud film"))
     assert json.loads(right.stdout) == json.loads(wrong.stdout)
-    assert "1 words are corrected" in wrong.stderr and "corrected" not in right.stderr
+    assert "1 words are corrected" in wrong.stderr and "0 words are corrected" in right.stderr
     done = run_bertie("predict", out, "--input", tmp_path / "test.tsv", "--output", tmp_path / "answers.jsonl")
     assert done.returncode == 0 and "2 words are corrected" in done.stderr
     tokenizer = bertie.load(out).tokenizer
@@ -165,7 +165,7 @@ def test_spaces_are_learned_from_plain_text(run_bertie: Call, tmp_path: Path) ->
     assert done.returncode == 0, done.stderr
     done = run_bertie("predict", out, "thecatsatonthemat")
     assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout) == {"text": "the cat sat on the mat"}
+    assert json.loads(done.stdout) == {"row": 1, "text": "the cat sat on the mat"}
     done = run_bertie("evaluate", out, "--data", tmp_path / "text.txt", "--json")
     assert json.loads(done.stdout)["f1"] == 1.0
     assert run_bertie("evaluate", out, "--data", tmp_path / "text.txt").returncode == 0
