@@ -18,6 +18,7 @@ from bertie.errors import InputError
 Result = dict[str, Any]  # "figures": numbers by name; "curves": lists of [x, y] by name; "made": by whom and when
 Command = tuple[str, ...]
 
+AGAIN = "--overwrite"  # of a command that is run again; the result is the same without it
 PYTHON, PEERS = "{python}", "{peers}"  # who runs a command: this environment, or that of the peers
 
 
@@ -45,7 +46,7 @@ class Cell:
         """Of all that decides the result. The code does not: a result says by which it was made."""
         facts = {
             "name": self.name,
-            "commands": [list(command) for command in self.commands],
+            "commands": [[word for word in command if word != AGAIN] for command in self.commands],
             "seed": self.seed,
             "needs": {name: cell.digest for name, cell in self.needs.items()},
             "inputs": {name: _file_digest(path) for name, path in self.inputs.items()},

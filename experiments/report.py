@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from bertie.reporting.chart import Chart, Line
-from bertie.reporting.png_chart import write_png
+from bertie.reporting.png_chart import draw_png
 from experiments.cell import Cell, Result
 from experiments.experiment import Column, Curves, Experiment, Rows
 
@@ -89,7 +89,7 @@ def write_report(name: str, experiment: Experiment, rows: Rows, folder: Path) ->
         lines += ["", f"![{name}]({picture.name})"]
     text.write_text("\n".join(lines) + "\n", "utf-8")
     if drawn:
-        write_png(drawn, picture, title=name)
+        picture.write_bytes(draw_png(drawn, title=name))
     return [text, *([picture] if drawn else [])]
 
 

@@ -14,7 +14,7 @@ from statistics import fmean
 
 from bertie.train.folder.history import read_history
 from experiments import against_trainer
-from experiments.cell import PEERS, PYTHON, Cell, Result, bertie
+from experiments.cell import AGAIN, PEERS, PYTHON, Cell, Result, bertie
 from experiments.differences import difference, told
 from experiments.experiment import Experiment, Rows, Setting
 from experiments.pretraining import ENGLISH, corpus
@@ -66,7 +66,7 @@ def own_cell(study: Study, exercise: Exercise, rows: Cell, start: Start, seed: i
         OURS,
         [
             bertie("finetune", exercise.task, "--siamese", *files, *learning(study, exercise, seed)),
-            bertie("predict", model, "--input", "{rows}/test.jsonl", "--output", "{folder}/answers.jsonl"),
+            bertie("predict", model, "--input", "{rows}/test.jsonl", "--output", "{folder}/answers.jsonl", AGAIN),
             score(exercise, "{folder}/answers.jsonl", ("--model", model)),
         ],
         partial(read_own, exercise=exercise),

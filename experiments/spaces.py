@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from functools import partial
 from statistics import fmean
 
-from experiments.cell import Cell, bertie
+from experiments.cell import AGAIN, Cell, bertie
 from experiments.experiment import Column, Experiment, Rows, Setting
 from experiments.task_cells import Exercise, baseline_cell, read_own, rows_of, score
 
@@ -34,7 +34,7 @@ def own_cell(exercise: Exercise, rows: Cell, seed: int) -> Cell:
         OURS,
         [
             bertie("finetune", exercise.task, *begun, *learning, "--seed", seed, "--out", "{folder}/run"),
-            bertie("predict", model, "--input", "{rows}/test.jsonl", "--output", "{folder}/answers.jsonl"),
+            bertie("predict", model, "--input", "{rows}/test.jsonl", "--output", "{folder}/answers.jsonl", AGAIN),
             score(exercise, "{folder}/answers.jsonl", ("--model", model)),
         ],
         partial(read_own, exercise=exercise),

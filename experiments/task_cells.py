@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 
 from bertie.train.folder.run_folder import SUMMARY, read_object
-from experiments.cell import PEERS, PYTHON, Cell, Command, Result, bertie
+from experiments.cell import AGAIN, PEERS, PYTHON, Cell, Command, Result, bertie
 from experiments.experiment import Column, Setting
 from experiments.pretraining import nothing
 from experiments.store import ROOT
@@ -96,7 +96,7 @@ def own_cell(name: str, exercise: Exercise, rows: Cell, start: Start, seed: int)
         name,
         [
             finetune(exercise, start, seed),
-            bertie("predict", model, "--input", "{rows}/test.jsonl", "--output", "{folder}/answers.jsonl"),
+            bertie("predict", model, "--input", "{rows}/test.jsonl", "--output", "{folder}/answers.jsonl", AGAIN),
             score(exercise, "{folder}/answers.jsonl", compared),
         ],
         partial(read_own, exercise=exercise),

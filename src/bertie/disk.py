@@ -1,6 +1,7 @@
 """Writes files and folders that are there whole or not at all, locks them, hashes them, and explains failed writes.
 
-A kill, a power cut or a full disk leaves the old content or the new one, never a mixture.
+A kill, a power cut or a full disk leaves the old content or the new one, never a mixture. `check_output` and
+`refuse_inputs` see to it, before any work, that no output takes the place of an input or of a file of the user's.
 """
 
 import errno
@@ -9,7 +10,7 @@ import os
 import re
 import shutil
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import mkdtemp
@@ -23,6 +24,8 @@ PART = ".part"  # how the name of a file ends that is still being written
 FULL = (errno.ENOSPC, errno.EDQUOT)
 AGAIN = "run it again, or choose another `out`"
 _SEAL = re.compile(rb'\{\n *"sha256": "([0-9a-f]{64})",\n')
+MARK = b"written by bertie"  # in the first bytes of pages and pictures, which may be replaced by newer ones
+MARKED = 1024  # bytes in which the mark is
 
 
 @contextmanager
@@ -144,3 +147,66 @@ def write_failure(error: Exception, target: Path, then: str = AGAIN, after: str 
     what = "the disk is full" if full else f"writing failed ({getattr(error, 'strerror', None) or error})"
     where = f"after {after}, {what}" if after else what
     return FolderError(where, where=str(target), hint=f"{'free some space' if full else 'fix that'}, then {then}")
+
+
+def check_output(file: Path, option: str, inputs: Sequence[str | Path] = (), overwrite: bool | None = None) -> None:
+    """Refuses a file that is an input, that exists already, or that cannot be written.
+
+    `option` is the name by which the user gives it. An existing file is replaced if the user says `overwrite`; if it is
+    None, which is for pages and pictures, a file that bertie wrote is.
+    """
+    other = f"choose another `{option}`"
+    with writing_to(file, other):
+        if file.is_dir():
+            raise FolderError("is a folder", where=str(file), hint=f"name a file in it as `{option}`")
+        refuse_inputs(file, inputs, option)
+        if file.exists() and not file.is_file():
+            raise FolderError("is not a plain file", where=str(file), hint=other)
+        if file.exists() and not (_is_marked(file) if overwrite is None else overwrite):
+            hint = other if overwrite is None else f"{other}, or give `overwrite` to replace it"
+            raise FolderError("the file exists already", where=str(file), hint=hint)
+        folders = [Path(one) for one in inputs if overwrite and file.exists() and Path(one).is_dir()]
+        if inside := next((one for one in folders if _real(file).is_relative_to(_real(one))), None):
+            raise FolderError(f"is part of the input {inside}", where=str(file), hint=other)
+    check_parent(file, option)
+
+
+def check_parent(out: Path, option: str = "out") -> None:
+    """Whether the folder that `out` is in, or will be in once it is made, can be written to."""
+    other = f"choose another `{option}`"
+    with writing_to(out, other):
+        parent = next((one for one in out.absolute().parents if one.exists() or one.is_symlink()), out)
+    if not parent.is_dir():
+        what = "is a file" if parent.exists() else "is a link to nothing"
+        raise FolderError(f"{what}, so nothing can be written into it", where=str(parent), hint=other)
+    if not os.access(parent, os.W_OK | os.X_OK):
+        raise FolderError("the folder cannot be written to", where=str(parent), hint=other)
+
+
+def refuse_inputs(out: Path, inputs: Iterable[str | Path], option: str = "out") -> None:
+    """Refuses an output that would take the place of an input, however the paths are spelled or linked."""
+    for given in inputs:
+        with writing_to(out, f"choose another `{option}`"):
+            path = Path(given)
+            same = out.samefile(path) if out.exists() and path.exists() else _real(out) == _real(path)
+            inside = out.is_dir() and _real(path).is_relative_to(_real(out))
+        if same or inside:
+            what = "is also an input, which would be overwritten" if same else f"has the input {path} in it"
+            raise FolderError(what, where=str(out), hint=f"choose another `{option}`")
+
+
+def write_output(file: Path, content: bytes, option: str) -> None:
+    """Writes a file that `check_output` accepted, and the folders it is in."""
+    with writing_to(file, f"run it again, or choose another `{option}`"):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        write_file(file, content)
+
+
+def _real(path: Path) -> Path:
+    """Without links and dots. A loop of links stays as it is: what uses the path says so."""
+    return Path(os.path.realpath(path))
+
+
+def _is_marked(file: Path) -> bool:
+    with file.open("rb") as content:
+        return MARK in content.read(MARKED)

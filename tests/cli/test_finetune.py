@@ -110,7 +110,7 @@ def test_tags_of_words(base: Path, call: Call, tmp_path: Path) -> None:
     answer = json.loads(printed)
     assert len(answer["tags"]) == len(answer["words"])
     for entity in answer["entities"]:
-        assert line[entity["start"] : entity["stop"]] == entity["text"]
+        assert line[entity["start"] : entity["end"]] == entity["text"]
 
 
 def test_several_seeds_and_the_best_of_them(base: Path, call: Call, tmp_path: Path) -> None:
@@ -156,11 +156,26 @@ def test_a_model_that_learned_no_task_says_so(base: Path, call: Call, tmp_path: 
     assert code == 2 and "not both" in said
 
 
-def test_a_wrong_number_of_texts_says_what_is_asked_for(base: Path, call: Call, tmp_path: Path) -> None:
+def test_each_text_has_an_answer_unless_the_task_reads_pairs(base: Path, call: Call, tmp_path: Path) -> None:
     train, out = reviews(tmp_path / "train.tsv", 8), tmp_path / "task"
     assert call("finetune", "classify", "--base", base, "--train", train, "--epochs", 1, "--out", out)[0] == 0
-    code, _, said = call("predict", out, "one", "two", "three")
-    assert code == 2 and "the task expects text, [other]; 3 texts were given" in said
+    for texts in (["good"], ["good", "bad film"], ["good", " ", "film"]):
+        code, printed, said = call("predict", out, *texts)
+        assert code == 0, said
+        told = [json.loads(line) for line in printed.splitlines()]
+        assert [one["row"] for one in told] == [*range(1, len(texts) + 1)]
+        assert ["error" in one for one in told] == [not text.strip() for text in texts]
+    alone = json.loads(call("predict", out, "bad film")[1])
+    assert json.loads(call("predict", out, "good", "bad film")[1].splitlines()[1]) == {**alone, "row": 2}
+    pairs, out = tmp_path / "pairs.tsv", tmp_path / "pair"
+    pairs.write_text("text\tother\tlabel\n" + "a film\tthe film\tsame\na food\twho went\tother\n" * 4)
+    assert call("finetune", "pair", "--base", base, "--train", pairs, "--epochs", 1, "--out", out)[0] == 0
+    code, printed, _ = call("predict", out, "a film", "the film")
+    assert code == 0 and json.loads(printed)["row"] == 1
+    for texts in (["a film"], ["a film", "the film", "a food", "the food"]):
+        code, _, said = call("predict", out, *texts)
+        assert code == 2 and f"a row of this task is text, other: 2 texts, not {len(texts)}" in said
+        assert "--input: a table with the columns text, other, or JSON lines" in said
 
 
 def test_bad_rows_are_passed_over_and_counted(base: Path, call: Call, tmp_path: Path) -> None:

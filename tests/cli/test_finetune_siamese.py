@@ -94,6 +94,7 @@ def test_other_kinds_of_rows(
     assert done.returncode == 0, done.stderr
     assert told in done.stderr and "spearman" in done.stdout
     figures = json.loads(run_bertie("evaluate", tmp_path / "run", "--data", kept, "--json").stdout)
+    assert figures.pop("f1_positive", None) == ("y" if "labels" in told else None), "the label that f1 is about"
     assert figures and all(np.isfinite(list(figures.values())))
 
 

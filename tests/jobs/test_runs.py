@@ -98,8 +98,9 @@ def test_what_is_refused(run_bertie: Run, fake_run: Make, tmp_path: Path) -> Non
         (["show", run, "--against", "tine"], "there is no --against 'tine'; did you mean 'time'"),
         (["compare", run], "one run cannot be compared"),
         (["show", tmp_path], "is not a run folder"),
-        (["show", run, "--html", tmp_path / "nowhere" / "a.html"], "cannot be written"),
-        (["show", run, "--png", tmp_path / "nowhere" / "a.png"], "cannot be written"),
+        (["show", run, "--html", run / "log.jsonl" / "a.html"], "is a file, so nothing can be written into it"),
+        (["show", run, "--png", run], "is a folder; name a file in it as --png"),
+        (["compare", run, run, "--html", run / "log.jsonl"], "the file exists already; choose another --html"),
     ]:
         done = run_bertie("runs", *words)
         assert (done.returncode, message in done.stderr.replace("\n", " ")) == (2, True), done.stderr

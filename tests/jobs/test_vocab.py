@@ -33,6 +33,20 @@ def test_train_prints_a_table(run_bertie: Run, texts: Path, tmp_path: Path) -> N
     assert "exists already" in again.stderr
 
 
+def test_a_folder_that_holds_an_input_is_not_replaced(run_bertie: Run, texts: Path, tmp_path: Path) -> None:
+    out, words = tmp_path / "vocab", tmp_path / "vocab" / "words.txt"
+    assert run_bertie("vocab", "train", texts, "--size", 60, "--out", out).returncode == 0
+    words.write_text("zebrafish\n", encoding="utf-8")
+    for command, message in [
+        (("train", words), "has the input"),
+        (("extend", out, "--words", texts), "is also an input"),
+        (("extend", tmp_path, "--words", words), "has the input"),
+    ]:
+        done = run_bertie("vocab", *command, "--out", out, "--overwrite")
+        assert done.returncode == 2 and message in done.stderr and "choose another --out" in done.stderr, done.stderr
+    assert words.read_text(encoding="utf-8") == "zebrafish\n"
+
+
 def test_train_reads_texts_as_a_corpus_does(run_bertie: Run, tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("one fish swims\ntwo fish swim\n" * 20, encoding="utf-8")
     (tmp_path / "b.jsonl").write_text('{"text": null}\n{"text": "one fish"}\n', encoding="utf-8")

@@ -338,9 +338,13 @@ def test_outputs_that_cannot_work_are_refused_before_the_work(
     cases.append((source, VectorFile(tmp_path / "folder.npy"), "is a folder; name a file in it"))
     run(source, VectorFile(tmp_path / "in.parquet", with_text=True))
     same = VectorFile(tmp_path / "in.parquet", with_text=True)
-    cases.append((tmp_path / "in.parquet", same, "input and output are the same file"))
+    cases.append((tmp_path / "in.parquet", same, "in.parquet: is also an input"))
+    for name in ("w.npy.part", "w.npy.journal"):
+        (tmp_path / name).write_bytes(source.read_bytes())
+        texts = TextSource(tmp_path / name, format="txt")
+        cases.append((texts, VectorFile(tmp_path / "w.npy"), f"{name}: is also an input"))
     for given, target, expected in cases:
-        with pytest.raises(SpecError, match=expected):
+        with pytest.raises(UserError, match=expected):
             run(given, target, Failing(0, AssertionError("began to work")), overwrite=True)
 
 

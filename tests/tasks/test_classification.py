@@ -28,7 +28,7 @@ def test_labels_from_csv_and_from_json_are_the_same() -> None:
     assert fitted("1", "0").labels == fitted(0, 1).labels == fitted(1.0, 0.0).labels == ("0", "1")
     assert fitted(True, False).labels == fitted("True", "False").labels == ("False", "True")
     assert fitted("very good", " not good ", "10", "9").labels == ("10", "9", "not good", "very good")
-    assert fitted("0", 1).summary() == "2 labels: 0, 1"
+    assert fitted("0", 1).summary() == "2 labels: 0, 1; f1 is that of '1'"
     example = read(fitted("0", "1"), {"text": "a", "label": 1})
     assert example.gold == "1" and example.samples[0]["label"] == 1
 

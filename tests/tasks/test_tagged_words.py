@@ -7,15 +7,18 @@ import pytest
 
 from bertie.errors import InputError
 from bertie.tasks.tagged_words import marks_of, tags_of_cell, words_of
+from bertie.text.tokenizers.alignment import Alignment
 
 WORDS = ["Ann", "ran", "and", "Bob", "ran", "3", "miles"]
 
 
 def test_words_from_a_list_or_a_text() -> None:
-    assert words_of(["a b", "", 3], "words") == (["a b", "", "3"], None)
-    words, line = words_of("  Ann\tran. ", "words")
+    assert words_of(["a b", "", 3], Alignment()) == (["a b", "", "3"], None)
+    words, line = words_of("  Ann\tran. ", Alignment())
+    assert words == ["Ann", "ran", "."]
+    words, line = words_of("  Ann\tran. ", Alignment(), tagged=True)
     assert words == ["Ann", "ran."] and line is not None and line.offsets.tolist() == [[2, 5], [6, 10]]
-    words, line = words_of("北京 a", "characters")
+    words, line = words_of("北京 a", Alignment(unit="characters"))
     assert words == ["北", "京", "a"]
 
 
@@ -32,7 +35,7 @@ def test_words_from_a_list_or_a_text() -> None:
 )
 def test_what_are_no_words(cell: Any, message: str) -> None:
     with pytest.raises(InputError, match=message):
-        words_of(cell, "words")
+        words_of(cell, Alignment())
 
 
 def test_tags_from_a_list_or_a_text() -> None:

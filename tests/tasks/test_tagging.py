@@ -32,7 +32,7 @@ def as_outputs(task: Tagging, example: Example, tags: list[str]) -> list[np.ndar
     """What a model says that gives each word this tag."""
     windows = example.context["windows"].rows
     parts = [tags[window.first : window.first + len(window.places)] for window in windows]
-    return [np.array([task.tags.index(tag) for tag in part]) for part in parts]
+    return [np.array([(task.tags.index(tag), 0.75) for tag in part]) for part in parts]
 
 
 # --- schemes
@@ -153,7 +153,7 @@ def test_characters_are_the_units_where_training_words_are_characters() -> None:
     answer = task.answer(example, as_outputs(task, example, ["O", "O", "O", "B-LOC", "I-LOC", "O"]))
     assert answer["words"] == list("我们去北京。")
     assert answer["entities"] == [
-        {"type": "LOC", "first_word": 3, "end_word": 5, "start": 5, "stop": 7, "text": "北京"}
+        {"type": "LOC", "score": 0.75, "first_word": 3, "end_word": 5, "start": 5, "end": 7, "text": "北京"}
     ]
     given = read(task, {"words": list("在北京")})
     entity = task.answer(given, as_outputs(task, given, ["O", "B-LOC", "I-LOC"]))["entities"][0]
@@ -164,12 +164,41 @@ def test_offsets_slice_the_text_as_it_was_given() -> None:
     task = Tagging().fitted(tagged(SENTENCES))
     text = "\u3000“Ann \t Bob”  lives,\u00a0in  Paris!😀 "
     example = read(task, {"words": text})
-    assert example.context["words"] == text.split()
-    tags = ["B-PER", "I-PER", "O", "O", "B-LOC"]
+    assert example.context["words"] == ["“", "Ann", "Bob", "”", "lives", ",", "in", "Paris", "!", "😀"]
+    tags = ["O", "B-PER", "I-PER", "O", "O", "O", "O", "B-LOC", "O", "O"]
     answer = task.answer(example, as_outputs(task, example, tags))
-    assert [one["text"] for one in answer["entities"]] == ["“Ann \t Bob”", "Paris!😀"]
+    assert [one["text"] for one in answer["entities"]] == ["Ann \t Bob", "Paris"]
     for entity in answer["entities"]:
-        assert entity["text"] == text[entity["start"] : entity["stop"]]
+        assert entity["text"] == text[entity["start"] : entity["end"]]
+
+
+def test_raw_text_is_split_as_the_training_words_were() -> None:
+    sentences = [["Ann", "left", "the", "U.S.", ",", "Bob", "too", "."], ["He", "saw", "Rome", "."]]
+    tags = [["B-PER", "O", "O", "B-LOC", "O", "B-PER", "O", "O"], ["O", "O", "B-LOC", "O"]]
+    text = "Ann left (the U.S.),London.Paris!!!"
+    words = ["Ann", "left", "(", "the", "U.S.", ")", ",", "London", ".", "Paris", "!", "!", "!"]
+    from_lists = Tagging().fitted(rows(("words", "tags"), *zip(sentences, tags, strict=True)))
+    joined = [(" ".join(one), " ".join(other)) for one, other in zip(sentences, tags, strict=True)]
+    from_texts = Tagging().fitted(rows(("words", "tags"), *joined))
+    for task in (from_lists, from_texts, Tagging.from_json(from_lists.to_json())):
+        assert read(task, {"words": text}).context["words"] == words
+        assert read(task, {"words": text.split()}).context["words"] == text.split(), "words that are given are kept"
+        assert len(read(task, {"words": joined[0][0], "tags": joined[0][1]}).context["words"]) == len(sentences[0])
+    attached = Tagging().fitted(tagged(SENTENCES) + rows(("words", "tags"), (["Rome!!!", "Ann,"], ["B-LOC", "B-PER"])))
+    assert read(attached, {"words": "in Rome!!!"}).context["words"] == ["in", "Rome!!!"]
+
+
+def test_an_entity_has_the_mean_probability_of_its_tags() -> None:
+    task = Tagging().fitted(tagged(SENTENCES))
+    example = read(task, {"words": "Ann Bob sat"})
+    numbers = [task.tags.index(tag) for tag in ("B-PER", "I-PER", "O")]
+    answer = task.answer(example, [np.array(list(zip(numbers, (0.5, 1.0, 0.25), strict=True)))])
+    assert [(one["text"], one["score"]) for one in answer["entities"]] == [("Ann Bob", 0.75)]
+    for crf in (None, CRFSpec()):
+        task = Tagging(crf=crf).fitted(tagged(SENTENCES))
+        model = new_model(task)
+        (outputs,) = task.outputs(model.heads["tag"], model.encoder, collate(example.samples))
+        assert outputs.shape == (3, 2) and ((outputs[:, 1] > 0) & (outputs[:, 1] <= 1)).all()
 
 
 @pytest.mark.parametrize("crf", [None, CRFSpec()])
@@ -206,7 +235,8 @@ def test_a_chain_tells_no_path_that_the_scheme_forbids(scheme: SchemeName) -> No
         examples = [read(task, {"words": list("abcdefgh") * int(rng.integers(1, 4))}) for _ in range(10)]
         batch = collate([sample for example in examples for sample in example.samples])
         outputs = task.outputs(model.heads["tag"], model.encoder, batch)
-        broken[crf] = sum(count_broken([task.tags[number] for number in output], scheme) for output in outputs)
+        told = [[task.tags[int(number)] for number, _ in output] for output in outputs]
+        broken[crf] = sum(count_broken(tags, scheme) for tags in told)
     assert broken[CRFSpec()] == 0 < broken[None]
 
 

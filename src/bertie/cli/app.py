@@ -5,7 +5,6 @@
 """
 
 import importlib
-import os
 import sys
 from collections.abc import Mapping, Sequence
 from importlib.metadata import version
@@ -15,6 +14,7 @@ from typing import Any, NamedTuple
 import click
 
 from bertie.cli.display import console
+from bertie.cli.standard_output import checked_stdout
 from bertie.errors import UserError
 
 
@@ -135,11 +135,11 @@ click.version_option(version("bertie"), prog_name="bertie", message="%(prog)s %(
 def main(arguments: Sequence[str] | None = None) -> None:
     """Runs one command and leaves with its exit code: 2 for a user's mistake, 130 when interrupted."""
     try:
-        words = sys.argv[1:] if arguments is None else list(arguments)
-        if any(word.startswith(("--plugin", "--config")) for word in words):
-            words = use_plugins(words)
-        code = bertie.main(args=words, prog_name="bertie", standalone_mode=False)
-        sys.stdout.flush()
+        with checked_stdout():
+            words = sys.argv[1:] if arguments is None else list(arguments)
+            if any(word.startswith(("--plugin", "--config")) for word in words):
+                words = use_plugins(words)
+            code = bertie.main(args=words, prog_name="bertie", standalone_mode=False)
     except click.ClickException as error:
         error.show()
         sys.exit(error.exit_code)
@@ -153,7 +153,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
         )
         sys.exit(getattr(interruption, "exit_code", 130))
     except BrokenPipeError:
-        silence_stdout()
         sys.exit(1)
     sys.exit(code if isinstance(code, int) else 0)
 
@@ -177,14 +176,6 @@ def use_plugins(words: Sequence[str]) -> list[str]:
         for plugin in [file] if name == "--plugin" else plugins_in(Path(file)):
             use(plugin)
     return kept
-
-
-def silence_stdout() -> None:
-    """The reader of our pipe is gone: let Python's last flush go nowhere instead of complaining."""
-    try:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    except (OSError, ValueError):  # stdout is closed or is no real file
-        return
 
 
 if __name__ == "__main__":

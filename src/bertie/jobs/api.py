@@ -64,7 +64,7 @@ def finetune(
     >>> rows = [{"text": "a great film", "label": "good"}, {"text": "so dull", "label": "bad"}]
     >>> run = bertie.finetune("classify", base="my-model", train=rows, epochs=1)
     >>> sorted(run.predict(["what a film"])[0])
-    ['label', 'probabilities', 'probability']
+    ['label', 'probabilities', 'probability', 'row']
     """
     given = {"task": task, "train": train, "dev": dev, "base": base, "recipe": recipe, "epochs": epochs, "lr": lr}
     found = FinetuneJob.of(**given, seed=seed, out=out, **options).run(on_event)

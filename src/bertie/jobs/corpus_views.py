@@ -15,15 +15,15 @@ from bertie.data.reports.corpus_page import corpus_page
 from bertie.data.reports.corpus_report import Bin, CorpusReport, report_corpus, with_leakage
 from bertie.data.reports.document_view import MaskKind, Word, view_document
 from bertie.data.shapes import Parallel
+from bertie.disk import check_output, check_parent, write_output
 from bertie.errors import SpecError
 from bertie.jobs.corpus import open_corpus
 from bertie.jobs.job import LARGEST, LARGEST_SEED, Group, Job, option
 from bertie.jobs.recipe_choice import choose_recipe
 from bertie.jobs.result import Result
-from bertie.jobs.sources import Sources, TextOptions, open_texts
+from bertie.jobs.sources import Sources, TextOptions, are_paths, open_texts
 from bertie.models.variant import vary
 from bertie.reporting.events import OnEvent, ignore, message
-from bertie.text.vocab.output import check_parent
 from bertie.train.learning.freezing import freeze_corpus
 
 BAR = 40  # characters of the longest bar of a histogram
@@ -63,6 +63,9 @@ class ReportCorpusJob(Job):
     reading: TextOptions = TextOptions()
 
     def run(self, on_event: OnEvent = ignore) -> "CorpusFacts":
+        if self.html is not None:
+            texts: Any = self.against if are_paths(self.against) else ()
+            check_output(self.html, "html", [self.corpus, *texts])
         corpus, tokenizer = open_corpus(self.corpus, self.tokenizer)
         report = report_corpus(corpus, tokenizer, self.lengths, on_event=on_event)
         if self.against is not None:
@@ -70,12 +73,7 @@ class ReportCorpusJob(Job):
                 texts = [record.text for record in reader]
             report = with_leakage(report, corpus, tokenizer, texts)
         if self.html is not None:
-            try:
-                self.html.parent.mkdir(parents=True, exist_ok=True)
-                self.html.write_text(corpus_page(report), encoding="utf-8")
-            except OSError as error:
-                what = f"cannot be written ({error.strerror})"
-                raise SpecError(what, where=str(self.html), hint="give another file as `html`") from None
+            write_output(self.html, corpus_page(report).encode(), "html")
             on_event(message(f"{self.html}: written"))
         return CorpusFacts(report)
 

@@ -67,6 +67,11 @@ def is_paths(data: Any) -> bool:
     return isinstance(data, tuple) and all(isinstance(one, Path) for one in data)
 
 
+def paths_in(data: Any) -> Paths:
+    """The files of data; none where it is in memory."""
+    return data if is_paths(data) else ()
+
+
 def rows_or_paths(data: Any, name: str) -> Rows | list[Path]:
     """Paths, or rows in memory; `name` is what messages call those."""
     return list(data) if is_paths(data) else rows_of(data, name)

@@ -1,14 +1,15 @@
 """The job `evaluate`: measures a task model on labelled rows."""
 
 from collections.abc import Iterable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
 from pydantic import BeforeValidator
 
-from bertie.disk import write_file
-from bertie.errors import InputError, SpecError
-from bertie.jobs.data import Data, ModelSource, rows_or_paths
+from bertie.disk import check_output, write_output
+from bertie.errors import InputError
+from bertie.jobs.data import Data, ModelSource, paths_in, rows_or_paths
 from bertie.jobs.finetune_options import COLUMN_HELP, FORMAT_HELP, HEADER_HELP, Columns, noise_of
 from bertie.jobs.job import Group, Job, option
 from bertie.jobs.result import Result
@@ -16,7 +17,7 @@ from bertie.jobs.row_notes import report_rows
 from bertie.jobs.sources import ENCODING_HELP, Encoding
 from bertie.models.pretrained import Pretrained, load
 from bertie.reporting.events import OnEvent, ignore, message
-from bertie.reporting.png_chart import write_png
+from bertie.reporting.png_chart import draw_png
 from bertie.reporting.text_chart import draw_text
 from bertie.tasks.examples import Examples, Policy
 from bertie.tasks.labelled import Labelled, Reading, open_labelled, report_unmeasured
@@ -57,11 +58,12 @@ class RowOptions(Group):
         self, model: Pretrained, task: Task, data: Any, name: str, on_event: OnEvent, targets: bool = True
     ) -> Labelled:
         """What was said about files in training holds for these, too, unless something else is said."""
+        rows = rows_or_paths(data, name)
         return open_labelled(
             task,
-            rows_or_paths(data, name),
+            rows,
             self.column,
-            format=self.format,
+            format="lines" if self.format is None and rows == [Path("-")] else self.format,
             header=self.header,
             encoding=self.encoding,
             targets=targets,
@@ -100,14 +102,22 @@ class EvaluateJob(Job):
     noise_curve: NoiseCurveOptions = NoiseCurveOptions()
 
     def run(self, on_event: OnEvent = ignore) -> "Evaluation":
+        self.check_outputs()
         return self.measure(load(self.model), on_event)
+
+    def check_outputs(self) -> None:
+        """Refuses files that cannot be written, before any work."""
+        noise = self.noise_curve
+        inputs: list[str | Path] = [self.model, *paths_in(self.data)]
+        inputs += [] if noise.confusable is None else [noise.confusable]
+        for name, file in (("report", self.report), ("png", noise.png)):
+            if file is not None:
+                check_output(file, name, inputs)
 
     def measure(self, model: Pretrained, on_event: OnEvent = ignore) -> "Evaluation":
         """Measures a model that is already loaded."""
+        self.check_outputs()
         reading, noise = self.reading, self.noise_curve
-        for file in (noise.png, self.report):
-            if file is not None and not file.absolute().parent.is_dir():
-                raise SpecError(f"there is no folder {file.absolute().parent} to write to", hint="create it first")
         task = model.task(reading.task)
         max_length = model.max_length_for(reading.max_length)
         tokenizer = model.tokenizer_for(max_length)
@@ -131,28 +141,35 @@ class EvaluateJob(Job):
                     )
                     on_event(message(f"{what} and were cut"))
             if noise.png is not None:
-                write_png([curve.chart], noise.png, labelled.rows.name)
+                write_output(noise.png, draw_png([curve.chart], labelled.rows.name), "png")
                 on_event(message(f"the picture is {noise.png}"))
         answers = TaskEvaluation(task, read).answers(model.model)
         metrics = task.score(answers, [example.gold for example in read])
         origin = origin_of(
             model.source or "a model in memory", model.card, labelled, model.recipe.model_dump(mode="json")
         )
-        found = Evaluation(
-            metrics, lambda: report_task(task, read, answers, name=labelled.rows.name, origin=origin), curve
-        )
+        make_report = partial(report_task, task, read, answers, name=labelled.rows.name, origin=origin)
+        found = Evaluation(metrics, make_report, curve, task.positive)
         if self.report is not None:
             sections = [] if curve is None else [curve.section()]
-            write_file(self.report, task_page(found.report, sections).encode())
+            write_output(self.report, task_page(found.report, sections).encode(), "report")
             on_event(message(f"the report is {self.report}"))
         return found
 
 
 class Evaluation(Result):
-    """`metrics` by name; `report` has them with confidence intervals, confusions and the worst mistakes."""
+    """`metrics` by name; `report` has them with confidence intervals, confusions and the worst mistakes. `positive` is
+    the label that `f1` is about, where it is about one."""
 
-    def __init__(self, metrics: Mapping[str, float], make_report: Any, curve: NoiseCurve | None = None):
+    def __init__(
+        self,
+        metrics: Mapping[str, float],
+        make_report: Any,
+        curve: NoiseCurve | None = None,
+        positive: str | None = None,
+    ):
         self.metrics, self.curve = metrics, curve
+        self.positive = positive if "f1" in metrics else None
         self._make_report = make_report
 
     @property
@@ -166,7 +183,8 @@ class Evaluation(Result):
 
     def to_json(self) -> Any:
         curve = {} if self.curve is None else {"noise": [point.as_dict() for point in self.curve.points]}
-        return {**self.metrics, **curve}
+        positive = {} if self.positive is None else {"f1_positive": self.positive}
+        return {**self.metrics, **positive, **curve}
 
     def parts(self) -> Iterable[Any]:
         yield "\n".join(terminal_lines(self.report))

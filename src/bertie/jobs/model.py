@@ -19,8 +19,8 @@ class LoadedModel(Pretrained):
         """One answer per row, in their order: a list of dicts.
 
         `rows` are texts, dicts by column, a pandas, polars or pyarrow table, a `datasets` object, or paths; a single
-        string is one text. A row that cannot be used gets an answer with its `error`. Options are those of
-        `bertie predict`: `task`, `column`, `format`, `header`, `max_length`.
+        string is one text. An answer has the number of its `row`, from 1; that of a row that cannot be used has its
+        `error`. Options are those of `bertie predict`: `task`, `column`, `format`, `header`, `max_length`, `with_text`.
 
         >>> model = bertie.load("my-task")
         >>> model.predict(["a great film"])[0]["label"]

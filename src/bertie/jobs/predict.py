@@ -1,89 +1,103 @@
 """The job `predict`: answers rows with a task model."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, ClassVar
 
-from bertie.disk import atomic_file, writing_to
+from bertie.data.rows.memory_rows import MemoryRows
+from bertie.disk import atomic_file, check_output, writing_to
 from bertie.errors import InputError, SpecError
-from bertie.jobs.data import Data, ModelSource
+from bertie.jobs.data import Data, ModelSource, paths_in
 from bertie.jobs.evaluate import RowOptions
 from bertie.jobs.job import Job, option
-from bertie.jobs.row_notes import report_corrected, report_cuts, report_rows, report_unknown_in
+from bertie.jobs.row_notes import report_rows
 from bertie.models.answering_rows import READ_AHEAD, answers_of
 from bertie.models.pretrained import Pretrained, load
 from bertie.reporting.events import Event, OnEvent, ignore, message, progress
 from bertie.reporting.page import table
 from bertie.tasks.examples import Examples
+from bertie.tasks.labelled import Labelled
 from bertie.tasks.task import Answer, Example, Task
 
 
 class PredictJob(Job):
-    """Predict with a task model: one answer per row, in the order of the rows.
+    """Predict with a task model: one answer per row, in the order of the rows, with its number.
 
-    A row that cannot be used gets an object with its `error`. Each answer is one JSON line, unless a terminal shows it.
+    A row that cannot be used is answered with its error. Each answer is one JSON line, unless a terminal shows it.
     """
 
     verb: ClassVar[str] = "predict"
     example: ClassVar[str] = "bertie predict my-task --input texts.csv --output answers.jsonl"
     exclusive: ClassVar[Any] = (("texts", "input"),)
+    requires: ClassVar[Any] = {"overwrite": "output"}
     model: ModelSource = option(help="A folder that bertie finetune wrote.", argument=True)
     texts: tuple[str, ...] = option(
         (),
-        "A text, the texts of a pair, or a query and its candidates, instead of `input`.",
+        "Texts, each with its own answer; or the texts of one pair, or a query and its candidates.",
         argument=True,
         common=True,
     )
-    input: Data = option(None, "Rows to answer.", common=True, many=True, paths=True, metavar="FILE")
+    input: Data = option(
+        None,
+        "Rows to answer; - is stdin, a text per line unless `format` says otherwise.",
+        common=True,
+        many=True,
+        paths=True,
+        metavar="FILE",
+    )
     output: Path | None = option(
         None, "Write one JSON object per line here; standard output by default.", common=True, metavar="FILE"
     )
+    overwrite: bool = option(False, "Replace an existing output file.", common=True)
+    with_text: bool = option(False, "Put what was read of the row into its answer, as input.", common=True)
     reading: RowOptions = RowOptions()
 
     def run(self, on_event: OnEvent = ignore) -> None:
         """Writes the answers, or reports each as an event of kind "answer"."""
         if not self.texts and self.input is None:
             raise SpecError("there is nothing to answer", hint="give texts, or rows as `input`")
+        if self.output is not None:
+            check_output(self.output, "output", [self.model, *paths_in(self.input)], self.overwrite)
         model = load(self.model)
         if self.output is None:
-            for answer, text in self.answers(model, on_event):
-                on_event(Event("answer", text, answer))
+            for answer in self.answers(model, on_event):
+                on_event(Event("answer", in_words(answer), answer))
             return
-        self.output.parent.mkdir(parents=True, exist_ok=True)
-        with writing_to(self.output), atomic_file(self.output) as file:
-            for answer, _ in self.answers(model, on_event):
-                file.write(json.dumps(answer, ensure_ascii=False).encode() + b"\n")
+        with writing_to(self.output, "run it again, or choose another `output`"):
+            self.output.parent.mkdir(parents=True, exist_ok=True)
+            with atomic_file(self.output) as file:
+                for answer in self.answers(model, on_event):
+                    file.write(json.dumps(answer, ensure_ascii=False).encode() + b"\n")
 
     def collect(self, model: Pretrained, on_event: OnEvent = ignore) -> "Predictions":
         """The answers of a model that is already loaded."""
-        return Predictions(answer for answer, _ in self.answers(model, on_event))
+        return Predictions(self.answers(model, on_event))
 
-    def answers(self, model: Pretrained, on_event: OnEvent) -> Iterator[tuple[Answer, str]]:
-        """Each answer, with its words for people."""
+    def answers(self, model: Pretrained, on_event: OnEvent) -> Iterator[Answer]:
+        """Each with the number of its row, from 1."""
         reading = self.reading
         task = model.task(reading.task)
         max_length = model.max_length_for(reading.max_length)
-        tokenizer = model.tokenizer_for(max_length)
         if self.texts:
-            values = task.rows_from_texts(self.texts)
-            read = [task.read(one, tokenizer, max_length) for one in values]
-            answers = [answer for _, answer in answers_of(model.model, task, read)]
-            report_corrected(tokenizer, task, values, on_event)
-            report_cuts([one.num_cut for one in read], max_length, on_event)
-            report_unknown_in(read, tokenizer, on_event)
-            yield from ((answer, in_words(answer)) for answer in task.arrange(self.texts, answers))
-            return
-        labelled = reading.open(model, task, self.input, "rows", on_event, targets=False)
-        examples = Examples(task, labelled, tokenizer, max_length, labelled=False, cached=0)
-        num_errors = 0
-        for number, answer in enumerate(answered(model, task, examples), 1):
-            num_errors += "error" in answer
-            yield answer, in_words(answer)
-            on_event(progress("Answering", number, examples.num_samples, "rows"))
+            given = task.rows_from_texts(self.texts)
+            labelled = Labelled(MemoryRows("texts", given), {role: role for row in given for role in row})
+        else:
+            labelled = reading.open(model, task, self.input, "rows", on_event, targets=False)
+        examples = Examples(task, labelled, model.tokenizer_for(max_length), max_length, labelled=False, cached=0)
+        found = self._numbered(examples, answered(model, task, examples), on_event)
+        yield from task.arrange(self.texts, list(found)) if self.texts else found
         report_rows(examples, on_event)
+
+    def _numbered(self, examples: Examples, answers: Iterable[Answer], on_event: OnEvent) -> Iterator[Answer]:
+        num_errors, num_rows = 0, examples.num_samples
+        for number, answer in enumerate(answers, 1):
+            num_errors += "error" in answer
+            given = {"input": inputs_of(examples, number - 1)} if self.with_text else {}
+            yield {"row": number, **given, **answer}
+            on_event(progress("Answering", number, num_rows, "rows"))
         if num_errors:
-            on_event(message(f"{num_errors:,} of {examples.num_samples:,} rows could not be answered"))
+            on_event(message(f"{num_errors:,} of {num_rows:,} rows could not be answered"))
 
 
 def answered(model: Pretrained, task: Task, examples: Examples) -> Iterator[Answer]:
@@ -102,15 +116,25 @@ def answered(model: Pretrained, task: Task, examples: Examples) -> Iterator[Answ
             yield {"error": str(one)} if isinstance(one, InputError) else next(answers)[1]
 
 
+def inputs_of(examples: Examples, number: int) -> dict[str, Any]:
+    """What a row has to be answered, by role; nothing where it cannot be read."""
+    try:
+        values, _ = examples.data.values(number)
+    except InputError:
+        return {}
+    return {role: value for role, value in values.items() if role not in examples.task.targets}
+
+
 def in_words(answer: Answer) -> str:
-    """An answer on one line: its plain values, and entities in their text."""
+    """An answer on one line: its number, its input, its plain values, and entities in their text."""
+    own = {name: value for name, value in answer.items() if name not in ("row", "input")}
     words = [
         f"{value:.4f}" if isinstance(value, float) else str(value)
-        for value in answer.values()
+        for value in own.values()
         if not isinstance(value, list | dict)
     ]
-    words += [f"{entity['text']} ({entity['type']})" for entity in answer.get("entities", ())]
-    return "  ".join(words) or str(answer)
+    words += [f"{entity['text']} ({entity['type']})" for entity in own.get("entities", ())]
+    return "  ".join([str(answer["row"]), *map(str, answer.get("input", {}).values()), *(words or [str(own)])])
 
 
 class Predictions(list[Answer]):

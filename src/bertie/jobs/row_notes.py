@@ -2,14 +2,11 @@
 
 from collections.abc import Iterable
 from contextlib import suppress
-from functools import reduce
 
 from bertie.errors import InputError
 from bertie.reporting.events import OnEvent, message, warning
-from bertie.tasks.examples import Examples, unknown_in
-from bertie.tasks.task import Example, Task, Values
+from bertie.tasks.examples import Examples
 from bertie.text.tokenizers.pipeline import table_of
-from bertie.text.tokenizers.tokenizer import Tokenizer
 from bertie.text.tokenizers.tokens import UnknownCount
 
 
@@ -32,19 +29,6 @@ def report_cuts(num_cut: Iterable[int], max_length: int, on_event: OnEvent) -> N
 def report_unknown(count: UnknownCount, on_event: OnEvent) -> None:
     if (what := count.warning()) is not None:
         on_event(warning(what))
-
-
-def report_unknown_in(examples: Iterable[Example], tokenizer: Tokenizer, on_event: OnEvent) -> None:
-    """Of rows that are not `Examples`."""
-    counts = (unknown_in(one, tokenizer) for one in examples)
-    report_unknown(reduce(UnknownCount.plus, counts, UnknownCount()), on_event)
-
-
-def report_corrected(tokenizer: Tokenizer, task: Task, rows: Iterable[Values], on_event: OnEvent) -> None:
-    """Words of rows that the model's table corrects."""
-    table = table_of(tokenizer)
-    if table.steps and (count := sum(table.count(text) for values in rows for text in task.written(values))):
-        on_event(message(f"{count:,} words are corrected by the table"))
 
 
 def report_corrected_rows(examples: Examples, on_event: OnEvent) -> None:

@@ -10,11 +10,12 @@ from rich.console import RenderableType
 from rich.markup import escape
 from rich.table import Column, Table
 
-from bertie.errors import FolderError, SpecError
+from bertie.disk import check_output, write_output
+from bertie.errors import SpecError
 from bertie.jobs.job import Group, Job, option
 from bertie.jobs.result import Result
 from bertie.reporting.events import OnEvent, ignore, message, warning
-from bertie.reporting.png_chart import write_png
+from bertie.reporting.png_chart import draw_png
 from bertie.reporting.quantities import format_duration
 from bertie.reporting.text_chart import draw_text
 from bertie.train.folder.history import Axis, RunHistory, read_history
@@ -75,18 +76,23 @@ class ChartOptions(Group):
             yield from draw_text(chart, self.width, self.height)
             yield ""
 
+    def check(self, runs: Sequence[Path]) -> None:
+        """Refuses files that cannot be written, before runs are read."""
+        for name in ("html", "png"):
+            if (file := getattr(self, name)) is not None:
+                check_output(file, name, runs)
+
     def write(self, histories: Sequence[RunHistory], page: Callable[[], str], on_event: OnEvent) -> None:
         title = ", ".join(history.name for history in histories)
-        for file in (self.html, self.png):
+        contents = {
+            "html": lambda: page().encode(),
+            "png": lambda: draw_png(run_charts(histories, all_figures(histories), self.against), title),
+        }
+        for name, content in contents.items():
+            file: Path | None = getattr(self, name)
             if file is None:
                 continue
-            try:
-                if file is self.html:
-                    file.write_text(page(), encoding="utf-8")
-                else:
-                    write_png(run_charts(histories, all_figures(histories), self.against), file, title)
-            except OSError as error:
-                raise FolderError(f"cannot be written ({error.strerror})", where=str(file)) from None
+            write_output(file, content(), name)
             on_event(message(f"{file}: written"))
 
 
@@ -102,6 +108,7 @@ class ShowRunJob(Job):
     charts: ChartOptions = ChartOptions()
 
     def run(self, on_event: OnEvent = ignore) -> "RunView":
+        self.charts.check([self.run_folder])
         history = read_history(self.run_folder)
         self.charts.write([history], lambda: run_page(history, self.charts.against), on_event)
         return RunView(history, self.charts)
@@ -139,6 +146,7 @@ class CompareRunsJob(Job):
     def run(self, on_event: OnEvent = ignore) -> "RunComparison":
         if len(self.runs) < 2:
             raise SpecError("one run cannot be compared", hint="name two or more, or use `bertie runs show`")
+        self.charts.check(self.runs)
         histories = [read_history(folder) for folder in self.runs]
         if len({history.name for history in histories}) < len(histories):  # then their paths tell them apart
             histories = [replace(one, name=str(path)) for one, path in zip(histories, self.runs, strict=True)]

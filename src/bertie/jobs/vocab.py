@@ -9,6 +9,7 @@ from rich.console import RenderableType
 from rich.markup import escape
 from rich.table import Table
 
+from bertie.disk import refuse_inputs
 from bertie.errors import SpecError, TokenizerError
 from bertie.jobs.job import Group, Job, option
 from bertie.jobs.result import Result, Temporary, place_for
@@ -89,6 +90,7 @@ class TrainVocabJob(Job):
             workers=counting.workers,
         )
         folder, temporary = place_for(self.out, "vocab")
+        refuse_inputs(folder, self.sources if are_paths(self.sources) else ())
         report = train_vocabulary(
             to_read(self.sources, self.reading.column),
             folder,
@@ -175,6 +177,7 @@ class ExtendVocabJob(Job):
             raise SpecError("there are no words to add", hint="give `words`, or `texts` to find them in")
         folder, temporary = place_for(self.out, "extended")
         given: Any = self.texts if self.words is None else self.words
+        refuse_inputs(folder, [self.base, *(given if are_paths(given) else ())])
         with as_files(given) as names:
             wanted = WordSources(
                 sources=names,

@@ -1,8 +1,9 @@
-"""Draws `Chart`s as a PNG file. Needs matplotlib, which is the extra `plots`."""
+"""Draws `Chart`s as a PNG picture. Needs matplotlib, which is the extra `plots`."""
 
 from collections.abc import Sequence
-from pathlib import Path
+from io import BytesIO
 
+from bertie.disk import MARK
 from bertie.errors import CapabilityError, InputError
 from bertie.reporting.chart import Chart, Points, smoothed, thinned
 
@@ -13,16 +14,17 @@ DRAWN = 800  # points of a line
 MOST_INSIDE, NAME_HEIGHT = 3, 0.22  # names that fit beside the lines; more are below, each so many inches high
 
 
-def write_png(charts: Sequence[Chart], file: Path, title: str = "") -> None:
+def draw_png(charts: Sequence[Chart], title: str = "") -> bytes:
+    """The content of a PNG file."""
     try:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
         from matplotlib.ticker import FuncFormatter
     except ImportError:
         hint = "install it with: pip install 'bertie[plots]'"
-        raise CapabilityError("a picture needs the package matplotlib", where=str(file), hint=hint) from None
+        raise CapabilityError("a picture needs the package matplotlib", hint=hint) from None
     if not charts:
-        raise InputError("there is nothing to draw yet", where=str(file), hint="wait until a step is done")
+        raise InputError("there is nothing to draw yet", hint="wait until a step is done")
     columns = min(COLUMNS, len(charts))
     rows = -(-len(charts) // columns)
     num_below = max(_num_below(chart) for chart in charts)
@@ -51,7 +53,9 @@ def write_png(charts: Sequence[Chart], file: Path, title: str = "") -> None:
         plot.legend(frameon=False, **below)
     for unused in axes[len(charts) :]:
         unused.set_axis_off()
-    figure.savefig(file, dpi=120, format="png")
+    content = BytesIO()
+    figure.savefig(content, dpi=120, format="png", metadata={"Software": MARK.decode()})
+    return content.getvalue()
 
 
 def _axes(points: Points) -> tuple[list[float], list[float]]:

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from bertie.disk import atomic_file
+from bertie.disk import atomic_file, refuse_inputs
 from bertie.errors import SpecError
 from bertie.search.spool import Journal, Spool
 from bertie.text.reading.files import TextSource
@@ -44,8 +44,10 @@ class VectorFile:
             raise SpecError(f"the output {self.path} is a folder", hint="name a file in it")
         if not self.path.absolute().parent.is_dir():
             raise SpecError(f"there is no folder {self.path.absolute().parent} to write to", hint="make it first")
-        if not source.is_stdin and self.path.exists() and self.path.samefile(source.path):
-            raise SpecError(f"input and output are the same file, {self.path}", hint="name another output")
+        if not source.is_stdin:
+            spool = Spool(self.path, self.dtype)
+            for written in (self.path, spool.part, spool.journal_path):
+                refuse_inputs(written, [source.path])
 
     def convert(self, vectors: np.ndarray) -> np.ndarray:
         if self.dtype == "float16" and np.abs(vectors).max(initial=0.0) > np.finfo(np.float16).max:

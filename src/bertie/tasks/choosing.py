@@ -3,6 +3,7 @@
 BERT, section 4.4: every candidate is read together with the text and gets one score.
 """
 
+import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, ClassVar, Literal, Self
@@ -61,7 +62,8 @@ class Choice(Task):
 
     def rows_from_texts(self, texts: Sequence[str]) -> list[Values]:
         if len(texts) < 2:
-            raise SpecError(f"the task expects a text and its candidates; {len(texts)} texts were given")
+            what = f"a row of this task is a text and its candidates: at least 2 texts, not {len(texts)}"
+            raise SpecError(what, hint=self.how_to_give_rows(("text", "candidates")))
         return [{"text": texts[0], "candidates": list(texts[1:])}]
 
     def fitted(self, rows: Iterable[Values]) -> Self:
@@ -217,9 +219,9 @@ class Rank(Labelling):
         return [{"text": texts[0], "other": candidate} for candidate in texts[1:]]
 
     def arrange(self, texts: Sequence[str], answers: Sequence[Answer]) -> list[Answer]:
-        """The best candidate first."""
-        found = [{"candidate": text, **answer} for text, answer in zip(texts[1:], answers, strict=True)]
-        return sorted(found, key=lambda answer: -answer["score"])
+        """The best candidate first, those that cannot be scored last."""
+        found = [{**answer, "candidate": text} for text, answer in zip(texts[1:], answers, strict=True)]
+        return sorted(found, key=lambda answer: -answer.get("score", -math.inf))
 
     def labels_in(self, values: Values) -> Collection[str]:
         return [_relevance(is_relevant(values.get("relevance")))]

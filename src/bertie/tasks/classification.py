@@ -14,7 +14,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from bertie.batch import Batch
-from bertie.errors import InputError
+from bertie.errors import InputError, SpecError
 from bertie.nn.encoder import Encoder, EncoderSpec
 from bertie.nn.heads import SequenceHead, SequenceHeadSpec
 from bertie.objectives.objective import Vocabulary
@@ -29,6 +29,7 @@ from bertie.tasks.label_sets import (
     one_label_resampling,
     one_label_scores,
     one_of,
+    positive_of,
     sorted_labels,
 )
 from bertie.tasks.metrics.intervals import Resampling
@@ -91,6 +92,15 @@ class Labelling(Task):
     def reads_role(self, role: str) -> bool:
         return role != "other" or self.pair is not False  # as in training
 
+    def needs_role(self, role: str) -> bool:
+        return role == "other" and self.pair is True
+
+    def rows_from_texts(self, texts: Sequence[str]) -> list[Values]:
+        if self.pair is None and len(texts) == 2 and "other" in self.optional:
+            what = "two texts can be a pair or two rows, and this model does not say which of them it reads"
+            raise SpecError(what, hint=f"{self.how_to_give_rows(('text', 'other'))}; for single texts leave out other")
+        return super().rows_from_texts(texts)
+
     def read(self, values: Values, tokenizer: Tokenizer, max_length: int) -> Example:
         has_other = "other" in values if self.pair is None else self.pair
         other = text_of(values, "other", "second text") if has_other else None
@@ -143,7 +153,12 @@ class Classify(Labelling):
         return self.replace(labels=at_least_two(sorted_labels(found), "label"))
 
     def summary(self) -> str:
-        return f"{len(self.labels):,} labels: {listed(self.labels)}"
+        about = f"; f1 is that of {self.positive!r}" if self.positive is not None else ""
+        return f"{len(self.labels):,} labels: {listed(self.labels)}{about}"
+
+    @property
+    def positive(self) -> str | None:
+        return positive_of(self.labels)
 
     def gold(self, values: Values) -> str | None:
         return known(label_of(values["label"]), self.labels) if "label" in values else None

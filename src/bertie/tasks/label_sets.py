@@ -65,6 +65,11 @@ def label_error(answer: Answer, gold: str) -> float:
     return 0.0 if answer["label"] == gold else 1 - answer["probabilities"][gold]
 
 
+def positive_of(labels: Sequence[str]) -> str | None:
+    """The label that the F1 of `one_label_scores` is about: the second of two."""
+    return labels[1] if len(labels) == 2 else None
+
+
 def one_label_scores(gold: Sequence[str], predicted: Sequence[str], labels: Sequence[str]) -> dict[str, float]:
     """F1 is that of the second of two labels; of more labels it is their mean."""
     return one_label_resampling(gold, predicted, labels).score(np.arange(len(gold)))
@@ -76,14 +81,15 @@ def one_label_resampling(gold: Sequence[str], predicted: Sequence[str], labels: 
     size = len(place)
     pairs = [place[one] * size + place[other] for one, other in zip(gold, predicted, strict=True)]
     cells = np.array(pairs, np.int64)  # [N]
-    second = place.get(labels[1]) if len(labels) == 2 else None
+    positive = positive_of(labels)
+    second = None if positive is None else place.get(positive)
 
     def score(numbers: np.ndarray) -> dict[str, float]:
         counts = np.bincount(cells[numbers], minlength=size**2).reshape(size, size)
         by_gold, by_predicted = counts.sum(1), counts.sum(0)
         scores = scores_of_counts(np.diag(counts), by_predicted, by_gold)["f1"]  # [K]
         macro = float(scores[by_gold + by_predicted > 0].mean()) if len(numbers) else 0.0
-        single = macro if len(labels) != 2 else 0.0 if second is None else float(scores[second])
+        single = macro if positive is None else 0.0 if second is None else float(scores[second])
         share = float(np.trace(counts)) / max(1, len(numbers))
         return {"accuracy": share, "matthews": matthews_of(counts), "f1": single, "macro_f1": macro}
 

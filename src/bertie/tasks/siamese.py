@@ -34,6 +34,7 @@ from bertie.tasks.label_sets import (
     listed,
     one_label_scores,
     one_of,
+    positive_of,
     sorted_labels,
 )
 from bertie.tasks.metrics.intervals import Resampling
@@ -55,18 +56,12 @@ from bertie.tasks.siamese_rows import (
 )
 from bertie.tasks.similarity import number_of
 from bertie.tasks.task import Answer, Example, LabelPairs, Task, Values, encoded, is_empty, text_of
-from bertie.tasks.vector_figures import row_figures, shortened, vector_figures
+from bertie.tasks.vector_figures import VectorAnswer, row_figures, shortened, vector_figures
 from bertie.tasks.vector_losses import cosent_loss, cosine_loss, ranking_loss, triplet_loss
 from bertie.text.tokenizers.tokenizer import Tokenizer
 
 NAMES = {"text": "text", "other": "second text", "negative": "third text"}
 NONE = -1  # the label of a row that has none
-
-
-class VectorAnswer(dict[str, Any]):
-    """An answer that remembers its texts' vectors: ranks depend on all rows together."""
-
-    vectors: np.ndarray  # [texts of the row, W]
 
 
 class Siamese(Task):
@@ -118,11 +113,22 @@ class Siamese(Task):
         return self.criterion is not None and CRITERIA[self.criterion].contrastive
 
     @property
+    def positive(self) -> str | None:
+        return positive_of(self.labels)
+
+    @property
     def main(self) -> str:  # type: ignore[override]
         return MAIN[self.measured or "scored"]
 
     def roles_in(self, rows: Rows) -> Mapping[str, Sequence[str]]:
         return ROLES if self.criterion == "softmax" else roles_in(rows)
+
+    def rows_from_texts(self, texts: Sequence[str]) -> list[Values]:
+        """The texts of one row, which are compared with the first."""
+        if not 1 <= len(texts) <= len(TEXTS):
+            what = f"a row of this task is one to three texts, which are compared, not {len(texts)}"
+            raise SpecError(what, hint=self.how_to_give_rows(("text", "other")))
+        return [dict(zip(TEXTS, texts, strict=False))]
 
     def check(self, encoder: EncoderSpec) -> None:
         width = encoder.output_width if self.dense is None else self.dense.size

@@ -89,11 +89,11 @@ class Spacing(Task):
         return self.tagger.counts(batch)
 
     def outputs(self, owned: nn.Module, encoder: Encoder, batch: Batch) -> list[np.ndarray]:
-        """1 where a space follows, for each character of a window."""
+        """[c, 2]: 1 where a space follows a character of a window, and how probable that is."""
         return self.tagger.outputs(owned, encoder, batch)
 
     def answer(self, example: Example, outputs: Sequence[np.ndarray]) -> Answer:
-        follows = example.context["windows"].join(outputs)
+        follows = [space for space, _ in example.context["windows"].join(outputs)]
         spaces = [" " if space else "" for space in follows[:-1]]
         parts = zip(example.context["words"], [*spaces, ""], strict=True)
         return {"text": "".join(character + space for character, space in parts)}

@@ -11,14 +11,17 @@ import numpy as np
 from bertie.errors import InputError
 from bertie.tasks.label_sets import label_of
 from bertie.tasks.task import is_empty
-from bertie.text.tokenizers.alignment import Line, Unit, read_line
+from bertie.text.tokenizers.alignment import Alignment, Line, read_line
 
 UNMARKED = {"", "0", "-", "_", "O", "False", "false"}  # cells of words that are not asked about
 
 
-def words_of(cell: Any, unit: Unit) -> tuple[list[str], Line | None]:
-    """A list is taken as it is; a text is cut into units, and its line has their places."""
-    line = read_line(cell, unit) if isinstance(cell, str) else None
+def words_of(cell: Any, alignment: Alignment, *, tagged: bool = False) -> tuple[list[str], Line | None]:
+    """A list is taken as it is; a text is cut into words, and its line has their places. A `tagged` text has white
+    space between its words, or its units are characters."""
+    line = None
+    if isinstance(cell, str):
+        line = read_line(cell, alignment.unit) if tagged else alignment.read(cell)
     words = line.words if line is not None else cell
     if is_empty(words) or (isinstance(words, list | tuple) and not words):
         raise InputError("there are no words")

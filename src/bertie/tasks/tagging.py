@@ -32,6 +32,7 @@ from bertie.tasks.metrics.entities import entity_scores, entity_scores_by_label,
 from bertie.tasks.metrics.intervals import Resampling
 from bertie.tasks.metrics.labels import scores_of_counts
 from bertie.tasks.metrics.majority import Majority, most_frequent
+from bertie.tasks.probabilities import rounded
 from bertie.tasks.tagged_words import marks_of, tags_of_cell, words_of
 from bertie.tasks.task import Answer, Example, LabelPairs, Scores, Task, TaskOptions, Values
 from bertie.text.tag_schemes import (
@@ -45,8 +46,9 @@ from bertie.text.tag_schemes import (
     tags_of,
     transitions,
 )
-from bertie.text.tokenizers.alignment import Aligner, Alignment, Window
+from bertie.text.tokenizers.alignment import Aligner, Alignment, Line, Window
 from bertie.text.tokenizers.tokenizer import Tokenizer
+from bertie.text.word_splitting import SplitCounts
 
 OUTSIDE = "O"
 LEAST_SHARE = 1e-30  # probability of an impossible tag, so that its logarithm is finite
@@ -97,9 +99,15 @@ class Tagging(Task):
     dropout: float = Field(default=0.1, ge=0, lt=1)
     transform: TransformSpec | None = None  # before the output
 
+    def reads_role(self, role: str) -> bool:
+        return role != "marked" or self.marked or not self.tags  # as in training
+
+    def needs_role(self, role: str) -> bool:
+        return role == "marked" and self.marked
+
     def fitted(self, rows: Iterable[Values]) -> Self:
         sentences, once, marked = list[list[str]](), dict[str, str](), self.marked
-        num_words = num_longer = 0
+        num_words, num_longer, counts = 0, 0, SplitCounts()
         for values in rows:
             marked = marked or "marked" in values
             with suppress(InputError):
@@ -109,12 +117,14 @@ class Tagging(Task):
                 if isinstance(words := values.get("words"), list):
                     num_words += len(words)
                     num_longer += sum(len(str(word)) > 1 for word in words)
+                counts.add(words_of(words, self.alignment, tagged=True)[0])
         later = [[tag] for tag in once] if len(sentences) == ENOUGH else []
         guess = guess_scheme([*sentences, *later])
         found = set(once) if guess is None else every_tag(once, guess.scheme)
         ordered = sorted(at_least_two(sorted_labels(found), "tag"), key=lambda tag: tag != OUTSIDE)
         by_character = num_words > 0 and num_longer <= FEW * num_words
-        alignment = self.alignment.replace(unit="characters") if by_character else self.alignment
+        unit = {"unit": "characters"} if by_character else {}
+        alignment = self.alignment.replace(split=counts.split(), **unit)
         scheme = None if guess is None else guess.scheme
         return self.replace(tags=tuple(ordered), scheme=scheme, marked=marked, alignment=alignment)
 
@@ -138,7 +148,7 @@ class Tagging(Task):
         return Moves(*map(torch.from_numpy, transitions(self.tags, self.scheme)))
 
     def read(self, values: Values, tokenizer: Tokenizer, max_length: int) -> Example:
-        words, line = words_of(values.get("words"), self.alignment.unit)
+        words, line = self._words(values)
         tags = None
         if "tags" in values:
             tags = tags_of_cell(values["tags"])
@@ -151,12 +161,15 @@ class Tagging(Task):
         samples = tuple(self._sample(window, tags, marks) for window in windows.rows)
         return Example(samples, tags, {"words": words, "line": line, "windows": windows}, windows.num_truncated)
 
+    def _words(self, values: Values) -> tuple[list[str], Line | None]:
+        return words_of(values.get("words"), self.alignment, tagged="tags" in values)
+
     def written(self, values: Values) -> Sequence[str]:
-        return words_of(values.get("words"), self.alignment.unit)[0]
+        return self._words(values)[0]
 
     def misspelt(self, values: Values, change: Callable[[str], str]) -> Values:
         """Word by word, so that each keeps its tag."""
-        words, _ = words_of(values.get("words"), self.alignment.unit)
+        words, _ = self._words(values)
         marked = {"marked": marks_of(values.get("marked"), words).tolist()} if self.marked else {}
         return {**values, "words": [change(word) for word in words], **marked}
 
@@ -201,30 +214,36 @@ class Tagging(Task):
         return {"tag": len(batch.tensor("tags"))}
 
     def outputs(self, owned: nn.Module, encoder: Encoder, batch: Batch) -> list[np.ndarray]:
-        """The number of the tag of each word of a window."""
+        """[w, 2]: the number of the tag of each word of a window, and its probability."""
         assert isinstance(owned, Tagger)
         emissions = self._emissions(owned, self.last_states(encoder, batch), batch)
         if owned.crf is None:
-            best = emissions.with_values(emissions.values.argmax(-1))
+            best, shares = emissions.values.argmax(-1), emissions.values.softmax(-1)
         else:
-            best = owned.crf.decode(emissions).tags
-        return [row.cpu().numpy() for row in best.rows()]
+            best, shares = owned.crf.decode(emissions).tags.values, owned.crf.marginals(emissions).values
+        chosen = shares.detach().float().gather(-1, best.unsqueeze(-1)).squeeze(-1)
+        found = emissions.with_values(torch.stack([best.float(), chosen], -1))
+        return [row.cpu().numpy() for row in found.rows()]
 
     def answer(self, example: Example, outputs: Sequence[np.ndarray]) -> Answer:
         words = example.context["words"]
-        tags = example.context["windows"].join([[self.tags[number] for number in output] for output in outputs])
+        found = example.context["windows"].join(outputs)
+        tags = [self.tags[int(number)] for number, _ in found]
         if self.scheme is None:
             return {"words": words, "tags": tags}
         spans = spans_of(tags)
-        entities = [self._entity(span, example) for span in spans]
+        shares = [share for _, share in found]
+        entities = [self._entity(span, example, shares[span.start : span.end]) for span in spans]
         return {"words": words, "tags": tags_of(spans, len(words), self.scheme), "entities": entities}
 
-    def _entity(self, span: Span, example: Example) -> Answer:
-        """Words by their numbers, `end_word` being the one after the last; of a text given whole also characters."""
-        found: Answer = {"type": span.label, "first_word": span.start, "end_word": span.end}
+    def _entity(self, span: Span, example: Example, shares: Sequence[float]) -> Answer:
+        """Words by their numbers, `end_word` being the one after the last; of a text given whole also characters. The
+        score is the mean probability of the words' tags."""
+        found: Answer = {"type": span.label, "score": rounded(sum(shares) / len(shares)), "first_word": span.start}
+        found["end_word"] = span.end
         if (line := example.context["line"]) is not None:
-            start, stop = line.part(span.start, span.end)
-            return {**found, "start": start, "stop": stop, "text": line.text[start:stop]}
+            start, end = line.part(span.start, span.end)
+            return {**found, "start": start, "end": end, "text": line.text[start:end]}
         between = "" if self.alignment.unit == "characters" else " "
         return {**found, "text": between.join(example.context["words"][span.start : span.end])}
 

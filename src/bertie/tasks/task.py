@@ -105,14 +105,26 @@ class Task(Objective):
         """Whether a trained task reads a role that is optional."""
         return True
 
+    def needs_role(self, role: str) -> bool:
+        """Whether every row of a trained task must have a role that is optional, such as the second text of a pair."""
+        return False
+
     def rows_from_texts(self, texts: Sequence[str]) -> list[Values]:
-        """Rows from bare texts, in the order of the roles."""
-        roles = [role for role in self.roles if role not in self.targets]
-        least = len([role for role in roles if role not in self.optional])
-        if not least <= len(texts) <= len(roles):
-            expected = ", ".join(f"[{role}]" if role in self.optional else role for role in roles)
-            raise SpecError(f"the task expects {expected}; {len(texts)} texts were given")
-        return [dict(zip(roles, texts, strict=False))]
+        """Rows from bare texts: one from each where a row has a single text, else one row of all, in the order of the
+        roles. SpecError where the texts do not make a row."""
+        inputs = [role for role in self.roles if role not in self.targets]
+        roles = [role for role in inputs if role not in self.optional or self.needs_role(role)]
+        if len(roles) == 1:
+            return [{roles[0]: text} for text in texts]
+        if len(texts) != len(roles):
+            what = f"a row of this task is {', '.join(roles)}: {len(roles)} texts, not {len(texts)}"
+            raise SpecError(what, hint=self.how_to_give_rows(roles))
+        return [dict(zip(roles, texts, strict=True))]
+
+    def how_to_give_rows(self, roles: Sequence[str]) -> str:
+        """What to do where bare texts are not enough, or are ambiguous."""
+        given = ", ".join(f'"{role}": "..."' for role in roles)
+        return f"give several rows as `input`: a table with the columns {', '.join(roles)}, or JSON lines {{{given}}}"
 
     def make_tokenizer(self, rows: Iterable[Values]) -> Tokenizer | None:
         """A tokenizer made from the training rows, for tasks that need no other."""
@@ -200,6 +212,11 @@ class Task(Objective):
     def score(self, answers: Sequence[Answer], gold: Sequence[Any]) -> dict[str, float]:
         """The metrics that papers report, by name."""
         raise NotImplementedError
+
+    @property
+    def positive(self) -> str | None:
+        """The label that `f1` is about, where it is that of one label alone."""
+        return None
 
     def resample(self, answers: Sequence[Answer], gold: Sequence[Any]) -> Resampling:
         """Computes the score of rows drawn with replacement. Tasks that can count row by row do so once, which makes

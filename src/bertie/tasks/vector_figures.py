@@ -13,6 +13,12 @@ from bertie.tasks.metrics.ranking import retrieval_ranks
 from bertie.tasks.siamese_rows import TEXTS, RowKind
 
 
+class VectorAnswer(dict[str, Any]):
+    """An answer that remembers its texts' vectors: ranks depend on all rows together."""
+
+    vectors: np.ndarray  # [texts of the row, W]
+
+
 def vector_figures(kind: RowKind, vectors: Sequence[np.ndarray], gold: Sequence[Any]) -> dict[str, float]:
     """Of rows of one kind; `vectors` [texts of the row, W] have length 1."""
     if kind == "scored":

@@ -57,7 +57,9 @@ def test_every_figure_of_labels() -> None:
     interval = report.metrics.intervals["accuracy"]
     lines = terminal_lines(report)
     assert lines[0] == "model: 10 rows measured"
-    assert f"  accuracy  0.7000  {interval.low:.4f} to {interval.high:.4f}" in lines
+    assert f"  accuracy     0.7000  {interval.low:.4f} to {interval.high:.4f}" in lines
+    assert any(line.startswith("  f1 of 'pos'  0.7273") for line in lines), "which label f1 is about"
+    assert "f1 of &#39;pos&#39;" in task_page(report)
     assert "  (95% intervals from 1,000 draws of the rows)" in lines
     assert f"  {'neg':28}         3         1" in lines
     assert f"  {'pos':28}         2         4" in lines

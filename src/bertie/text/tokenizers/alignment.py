@@ -20,6 +20,7 @@ from pydantic import Field
 from bertie.errors import SpecError, TokenizerError
 from bertie.spec import Spec
 from bertie.text.tokenizers.tokenizer import Tokenizer
+from bertie.text.word_splitting import WordSplit
 
 Unit = Literal["words", "characters"]
 _UNITS: dict[Unit, re.Pattern[str]] = {"words": re.compile(r"\S+"), "characters": re.compile(r"\S")}
@@ -40,9 +41,13 @@ class Line:
 
 def read_line(text: str, unit: Unit = "words") -> Line:
     """Words are what stands between white space; characters are all that are not white space."""
-    found = list(_UNITS[unit].finditer(text))
-    offsets = np.array([match.span() for match in found], dtype=np.int64).reshape(-1, 2)
-    return Line(text, [match[0] for match in found], offsets)
+    return line_at(text, [match.span() for match in _UNITS[unit].finditer(text)])
+
+
+def line_at(text: str, spans: Sequence[tuple[int, int]]) -> Line:
+    """A line whose words are at these places."""
+    offsets = np.array(spans, dtype=np.int64).reshape(-1, 2)
+    return Line(text, [text[start:end] for start, end in spans], offsets)
 
 
 @dataclass(frozen=True)
@@ -75,10 +80,11 @@ class Alignment(Spec):
 
     kind: Literal["first"] = "first"
     unit: Unit = "words"  # what a raw line is cut into
+    split: WordSplit = WordSplit()  # how, where the unit is words
     overlap: int = Field(default=64, ge=0)  # tokens that neighbouring windows share, at most half of a window
 
     def read(self, text: str) -> Line:
-        return read_line(text, self.unit)
+        return read_line(text, self.unit) if self.unit == "characters" else line_at(text, self.split.spans(text))
 
     def build(self, tokenizer: Tokenizer, max_length: int) -> "Aligner":
         return Aligner(tokenizer, max_length, self.overlap)

@@ -1,11 +1,10 @@
 """Checks that a vocabulary folder can be written before the work that makes it, and writes it whole or not at all."""
 
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from bertie.disk import atomic_folder, writing_to
+from bertie.disk import atomic_folder, check_parent
 from bertie.errors import FolderError
 
 # A folder with none of these was not written by bertie, so it is not replaced.
@@ -25,16 +24,6 @@ def check_out(out: Path, overwrite: bool) -> None:
         raise FolderError(
             "is not a vocabulary or model folder, so it is not replaced", where=str(out), hint=OTHER_PLACE
         )
-
-
-def check_parent(out: Path) -> None:
-    """Whether the folder that `out` stands in, or is to stand in once it is made, can be written to."""
-    with writing_to(out):
-        parent = next((folder for folder in out.absolute().parents if folder.exists()), out)
-    if not parent.is_dir():
-        raise FolderError("is a file, so there is no place for a folder in it", where=str(parent), hint=OTHER_PLACE)
-    if not os.access(parent, os.W_OK | os.X_OK):
-        raise FolderError("the folder cannot be written to", where=str(parent), hint=OTHER_PLACE)
 
 
 @contextmanager

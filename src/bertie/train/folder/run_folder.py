@@ -49,8 +49,7 @@ def begin(folder: Path, options: Mapping[str, Any], config: str | None = None) -
     now = json.loads(json.dumps({"version": VERSION, **options}))
     if not (folder / OPTIONS).exists():
         with writing_to(folder, AGAIN):
-            write_file(folder / OPTIONS, (json.dumps(now, indent=1, ensure_ascii=False) + "
-").encode())
+            write_file(folder / OPTIONS, (json.dumps(now, indent=1, ensure_ascii=False) + "\n").encode())
     elif different := changed_options(read_object(folder / OPTIONS), now):
         raise SpecError(
             f"the run was started with other options: {'; '.join(different)}",

@@ -44,7 +44,7 @@ def task_page(report: TaskReport, further: Sequence[str] = ()) -> str:
     return TEMPLATES.get_template("task_report.html").render(
         title=f"Task report: {report.name}",
         facts=facts,
-        metrics=[(figure_name(name), *texts) for name, texts in metrics.items()],
+        metrics=[(name.replace("_", " ") + report.about(name), *texts) for name, texts in metrics.items()],
         intervals=format_intervals(report.metrics),
         further=[Markup(html) for html in further],
         confusions=report.confusions[:SHOWN_TABLES],

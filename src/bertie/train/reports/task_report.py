@@ -69,6 +69,11 @@ class TaskReport:
     history: RunHistory | None = None
     card: Mapping[str, Any] | None = None  # what `DataCard.as_dict` gives
     origin: Origin | None = None
+    positive: str | None = None  # the label that f1 is about, where it is about one
+
+    def about(self, metric: str) -> str:
+        """What follows the name of a metric: the label that it is about."""
+        return f" of {self.positive!r}" if metric == "f1" and self.positive is not None else ""
 
 
 def report_task(
@@ -100,6 +105,7 @@ def report_task(
         history=history,
         card=card,
         origin=origin,
+        positive=task.positive,
     )
 
 
@@ -149,11 +155,9 @@ def metric_lines(report: TaskReport) -> list[str]:
     without = [f"  {count:,} rows without gold are left out"] if count else []
     if not report.num_rows:
         return [f"{report.name}: no row has gold, nothing to measure", *without]
-    width = max(map(len, report.metrics.values))
-    metrics = [
-        f"  {name:{width}}  {value}  {interval}".rstrip()
-        for name, (value, interval) in format_metrics(report.metrics).items()
-    ]
+    formatted = {name + report.about(name): both for name, both in format_metrics(report.metrics).items()}
+    width = max(map(len, formatted))
+    metrics = [f"  {name:{width}}  {value}  {interval}".rstrip() for name, (value, interval) in formatted.items()]
     head = f"{report.name}: {report.num_rows:,} rows measured"
     return [head, *without, *metrics, f"  ({format_intervals(report.metrics)})"]
 
