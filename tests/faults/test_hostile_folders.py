@@ -4,9 +4,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.faults.hostile_folders import FAULTS, attempt, make_folder, vectors
+from tests.faults.hostile_folders import FAULTS, MEGABYTES, SECONDS, attempt, make_folder, vectors
 
-SECONDS, MEGABYTES = 5, 500
 OPEN = {
     *("plain legacy weights", "plain shards", "a card without changes", "a plain adapter that changes nothing"),
     *("a tensor that nothing uses",),

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 from tests.faults.__main__ import page
-from tests.faults.foreign_folders import mutations
 from tests.faults.trying import Ran, Tally
 
 # In a process of its own: it forks, and this one may have threads.
@@ -69,8 +68,3 @@ def test_the_page_has_a_row_for_each_fault_and_names_what_failed() -> None:
     assert "| kill | embed | 2 | 0 | 0 | 1 | 0 | 0 | 0 | 1 | 0 | 0 |" in written
     assert "Skipped: full disk, embed: only root may mount a small disk." in written
     assert "- kill, embed: killed in try 3: loss" in written and "2 tries, 1 bad" in written
-
-
-def test_there_are_a_hundred_foreign_folders_with_names_of_their_own() -> None:
-    names = [one.name for one in mutations()]
-    assert len(set(names)) >= 100
