@@ -7,7 +7,6 @@ pooling, as after whitening: it is trained together with the encoder.
 Axes: N rows, V texts of all rows, W numbers of a vector.
 """
 
-import hashlib
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, ClassVar, Literal, Self
@@ -53,6 +52,7 @@ from bertie.tasks.siamese_rows import (
     held_out_kind,
     kind_of,
     roles_in,
+    token_digest,
 )
 from bertie.tasks.similarity import number_of
 from bertie.tasks.task import Answer, Example, LabelPairs, Task, Values, encoded, is_empty, text_of
@@ -190,7 +190,7 @@ class Siamese(Task):
         texts, gold = [fields for fields, _ in read], self._gold(values)
         fields = {name: np.concatenate([one[name] for one in texts]) for name in ("tokens", "segments")}
         fields["texts"] = np.array([len(one["tokens"]) for one in texts])
-        fields["digests"] = np.array([_digest(one["tokens"]) for one in texts])
+        fields["digests"] = np.array([token_digest(one["tokens"]) for one in texts])
         score, label = np.nan, NONE
         if gold is not None and gold.kind == "scored":
             score = self._share(float(gold.value))
@@ -391,11 +391,6 @@ class Siamese(Task):
 
     def labels_of(self, gold: Gold) -> list[str]:
         return [str(gold.value)] if gold.kind == "labelled" else []
-
-
-def _digest(ids: np.ndarray) -> int:
-    """The same for the same tokens."""
-    return int.from_bytes(hashlib.blake2b(ids.astype(np.int64).tobytes(), digest_size=8).digest(), signed=True)
 
 
 def _rows_at(rows: Ragged, numbers: Tensor) -> Ragged:

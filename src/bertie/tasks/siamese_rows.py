@@ -1,11 +1,14 @@
 """The rows that a siamese encoder learns from: which kind of rows a set of columns gives, and what can be learned from
 it."""
 
+import hashlib
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Literal, NamedTuple
+
+import numpy as np
 
 from bertie.data.rows.header import is_number
 from bertie.data.rows.rows import Rows, spread_numbers
@@ -157,3 +160,8 @@ def check_loss(loss: str | None) -> str | None:
         hint = f"did you mean {nearest[0]!r}?" if nearest else f"there are {', '.join(CRITERIA)}"
         raise SpecError(f"there is no `loss` {loss!r}", hint=hint)
     return loss
+
+
+def token_digest(ids: np.ndarray) -> int:
+    """The same for the same tokens."""
+    return int.from_bytes(hashlib.blake2b(ids.astype(np.int64).tobytes(), digest_size=8).digest(), signed=True)

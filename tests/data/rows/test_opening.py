@@ -246,3 +246,9 @@ def test_real_rows_keep_their_quotes(shared: Path) -> None:
     assert '"the witness"' in first["#1 String"] and first["Quality"] == "1"
     review = open_rows([shared / "data/chnsenticorp/ChnSentiCorp_htl_all.csv"]).row(0).values["review"]
     assert '如果是"蔡陆线"的话' in review
+
+
+@pytest.mark.skipif(not Path("/proc/self/mem").exists(), reason="only Linux has such files")
+def test_a_file_that_cannot_be_read_is_one_sentence() -> None:
+    with pytest.raises(InputError, match=r"/proc/self/mem.*reading failed"):
+        open_rows("/proc/self/mem")

@@ -29,7 +29,10 @@ class FileBytes:
         self.begin = len(MARK) if self.head(len(MARK)) == MARK else 0
 
     def read(self, start: int, stop: int) -> bytes:
-        found = os.pread(self._handle, stop - start, start)
+        try:
+            found = os.pread(self._handle, stop - start, start)
+        except OSError as error:
+            raise InputError(f"reading failed ({error.strerror})", where=self.name) from None
         if len(found) != stop - start:
             raise InputError("the file became shorter while it was read", where=self.name, hint="start again")
         return found
@@ -54,7 +57,7 @@ def open_file(path: Path, notices: list[str], encoding: str | None = None) -> Fi
     name, codec = str(path), CODECS.get(path.suffix.lower())
     is_plain = codec is None and kind_of_path(path) != "pipe"
     with open_bytes(path) as raw:
-        start = os.pread(raw.fileno(), HEAD, 0) if is_plain else b""
+        start = read_or_refuse(lambda: os.pread(raw.fileno(), HEAD, 0), name, 1) if is_plain else b""
         if is_plain and encoding_of(start, name, encoding, []) == UTF_8:
             return FileBytes(os.dup(raw.fileno()), name)
         return _copied(unpack(raw, codec), name, encoding, notices, "unpacked" if codec else "copied")
