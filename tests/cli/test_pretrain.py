@@ -121,7 +121,7 @@ def test_what_is_refused(run_bertie: Run, corpus: Path, undisturbed: Path, tmp_p
     assert run_bertie(*given).returncode == 0, "a finished run is only told again"
     other = run_bertie(*given, "--lr", "0.1", "--seed", "2")
     assert other.returncode == 2
-    assert "options.seed: 1 before, 2 now; options.optimizer.rate: 0.0005 before, 0.1 now" in other.stderr
+    assert "--seed was 1, now 2; --lr was 0.0005, now 0.1" in other.stderr
     new = words(corpus, tmp_path / "run")
     nearest = run_bertie(*new, "--schedule", "lineal")
     assert (nearest.returncode, "did you mean 'linear'" in nearest.stderr) == (2, True)

@@ -143,8 +143,6 @@ def test_the_shortest_cycle_of_layers_is_found(tmp_path: Path) -> None:
     [
         ({"rope_scaling": {"rope_type": "linear"}}, "rope_scaling"),
         ({"rope_parameters": {FULL: {"rope_type": "yarn", "rope_theta": 1e4}}}, "rope_type"),
-        ({"classifier_bias": True, "norm_bias": False}, "classifier_bias"),
-        ({"decoder_bias": False}, "decoder_bias"),
         ({"layer_types": ["chunked_attention"]}, "layer_types"),
         ({"layer_types": [FULL] * 7}, "layer_types"),
     ],
@@ -157,6 +155,21 @@ def test_settings_that_change_the_computation_are_refused(
     edit_config(tmp_path, **changes)
     with pytest.raises(FolderError, match=told):
         bertie.load(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("changes", "named"),
+    [
+        ({"classifier_bias": True, "norm_bias": False}, "classifier_bias"),
+        ({"decoder_bias": False}, "decoder_bias"),
+    ],
+)
+def test_settings_of_the_head_alone_leave_the_encoder(changes: dict[str, object], named: str, tmp_path: Path) -> None:
+    config = random_config(0, num_hidden_layers=1, layer_types=[FULL], tie_word_embeddings=False)
+    transformers.ModernBertForMaskedLM(config).save_pretrained(tmp_path)
+    edit_config(tmp_path, **changes)
+    with pytest.warns(UserWarning, match=f"opened without its head.*{named}"):
+        assert not bertie.load(tmp_path).recipe.objectives
 
 
 @pytest.mark.parametrize(

@@ -53,6 +53,8 @@ def open_file(path: Path, notices: list[str], encoding: str | None = None) -> Fi
     """A file as UTF-8; "-" is standard input. What is compressed, can be read only once or is not UTF-8 is copied into
     a temporary file that has no name and ends with the process. `encoding` is what the user said."""
     if str(path) == "-":
+        if sys.stdin is None:
+            refuse(STANDARD_INPUT, "it is closed", hint="give a file")
         return _copied(unpack(sys.stdin.buffer, None), STANDARD_INPUT, encoding, notices, "copied")
     name, codec = str(path), CODECS.get(path.suffix.lower())
     is_plain = codec is None and kind_of_path(path) != "pipe"
