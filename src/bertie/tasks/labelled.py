@@ -132,8 +132,11 @@ def open_labelled(
     if not rows.num_rows:
         raise InputError("there are no rows", where=rows.name)
     guess = _guess(task, rows, named, targets)
-    for role, reason in zip(guess.columns, guess.reasons, strict=True):
-        on_event(message(reason.replace("as named", "as in training") if role in kept else reason))
+    reasons = [
+        reason.replace("as named", "as in training") if role in kept else reason
+        for role, reason in zip(guess.columns, guess.reasons, strict=True)
+    ]
+    on_event(message(f"{rows.name}: {'; '.join(reasons)}"))
     extra = {role: role for role in task.extra_roles} if targets else {}
     if missing := next((column for column in extra if column not in rows.columns), None):
         hint = f"its columns are {list_few(rows.columns)}"
