@@ -1,7 +1,4 @@
-"""An objective of your own: beside the masked tokens, a model guesses how long a row is.
-
-python examples/custom_objective.py
-"""
+"""An objective of your own: beside the masked tokens, a model guesses how long a row is."""
 
 from pydoc_data.topics import topics
 from typing import Literal
