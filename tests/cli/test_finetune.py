@@ -272,3 +272,34 @@ def test_the_list_of_tasks_says_what_each_predicts(call: Call) -> None:
     _, shown, _ = call("finetune", "--help")
     for task in TASKS.values():
         assert task.about and task.about.split("`")[0].split(";")[0].strip()[:30] in " ".join(shown.split())
+
+
+def test_a_label_that_is_not_known_does_not_matter_to_an_answer(base: Path, call: Call, tmp_path: Path) -> None:
+    lines = reviews(tmp_path / "rows.tsv").read_text().splitlines()[1:]
+    texts = [line.partition("\t")[0] for line in lines]
+    (tmp_path / "train.tsv").write_text("\n".join(["note\tmood", *lines]) + "\n")
+    (tmp_path / "test.tsv").write_text("note\tmood\n" + "".join(f"{text}\t-1\n" for text in texts[:3]))
+    named = ("--column", "text=note", "--column", "label=mood")
+    done = call(
+        "finetune",
+        "classify",
+        "--base",
+        base,
+        "--train",
+        tmp_path / "train.tsv",
+        *named,
+        "--epochs",
+        1,
+        "--out",
+        tmp_path / "run",
+    )
+    assert done[0] == 0, done[2]
+    code, printed, errors = call("predict", tmp_path / "run", "--input", tmp_path / "test.tsv")
+    assert code == 0 and '"error"' not in printed and printed.count('"label"') == 3, errors
+
+
+def test_an_unfinished_run_says_so(call: Call, tmp_path: Path) -> None:
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run/options.json").write_text("{}")
+    code, _, errors = call("predict", tmp_path / "run", "a text")
+    assert code == 2 and "is not finished" in errors

@@ -198,3 +198,33 @@ def test_the_options_of_a_run_are_in_its_folder_and_repeat_it(
     done = run_bertie("finetune", "classify", "--config", tmp_path / "first/config.toml", "--out", tmp_path / "second")
     assert done.returncode == 0, done.stderr
     assert weights(tmp_path / "first") == weights(tmp_path / "second")
+
+
+def test_a_head_is_kept_where_its_labels_are_the_same_in_whatever_order(start: dict[str, Any], tmp_path: Path) -> None:
+    run = bertie.finetune("classify", train=ROWS, out=tmp_path / "run", **start, **QUICK)
+    model = bertie.load(tmp_path / "run")
+    (task,) = model.recipe.objectives
+    turned = model.recipe.replace(objectives=(task.replace(labels=("dog", "cat")),))  # as others may number them
+    model.model.recipe = turned
+    model.save(tmp_path / "turned")
+    events: list[Event] = []
+    before = bertie.load(tmp_path / "turned").predict(TEXTS)
+    kept = bertie.finetune(
+        "classify", base=tmp_path / "turned", train=ROWS, dev=ROWS, epochs=0, max_length=16, on_event=events.append
+    )
+    assert kept.predict(TEXTS) == before
+    assert "the head is that of the base" in [event.message for event in events]
+    assert run.predict(TEXTS) != before
+    other = [{**row, "label": f"a {row['label']}"} for row in ROWS]
+    events.clear()
+    bertie.finetune("classify", base=tmp_path / "turned", train=other, dev=other, epochs=0, on_event=events.append)
+    assert "the head is new, since the base was trained for other labels" in [event.message for event in events]
+
+
+def test_what_is_left_out_or_unknown_is_a_warning_in_python(start: dict[str, Any]) -> None:
+    with pytest.warns(UserWarning, match="1 of|1 row|rows"):
+        run = bertie.finetune(
+            "classify", train=ROWS, dev=[*ROWS, {"text": "", "label": "cat"}], skip_bad=True, **start, **QUICK
+        )
+    with pytest.warns(UserWarning, match="unknown"):
+        run.predict(["很好 很好 很好"])

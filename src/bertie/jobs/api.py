@@ -11,7 +11,7 @@ from bertie.jobs.finetune import FinetuneJob
 from bertie.jobs.model import LoadedModel
 from bertie.jobs.pretrain import PretrainJob
 from bertie.jobs.training import TrainingRun
-from bertie.reporting.events import OnEvent, ignore
+from bertie.reporting.events import OnEvent, warn
 from bertie.tasks.task import Task
 
 
@@ -26,7 +26,7 @@ def pretrain(
     base: Any = None,
     seed: int | None = None,
     out: str | Path | None = None,
-    on_event: OnEvent = ignore,
+    on_event: OnEvent = warn,
     **options: Any,
 ) -> TrainingRun:
     """Trains a model on a corpus, or continues the run in `out`. Without `out` the run is temporary.
@@ -54,7 +54,7 @@ def finetune(
     lr: float | None = None,
     seed: int | None = None,
     out: str | Path | None = None,
-    on_event: OnEvent = ignore,
+    on_event: OnEvent = warn,
     **options: Any,
 ) -> TrainingRun:
     """Trains a model for a task, or continues the run in `out`. Without `out` the run is temporary.
@@ -72,7 +72,7 @@ def finetune(
     return found
 
 
-def evaluate(model: Any, data: Any, *, on_event: OnEvent = ignore, **options: Any) -> Evaluation:
+def evaluate(model: Any, data: Any, *, on_event: OnEvent = warn, **options: Any) -> Evaluation:
     """Measures a task model on labelled rows. `model` is a folder, or what `load` or `finetune` returned.
 
     >>> rows = [{"text": "a great film", "label": "good"}, {"text": "so dull", "label": "bad"}]

@@ -15,7 +15,7 @@ from bertie.errors import FolderError, TokenizerError
 from bertie.jobs.job import Group, Job, option
 from bertie.jobs.result import Result, Temporary, place_for
 from bertie.jobs.sources import FolderOrObject, ReadingOptions, Sources, to_read
-from bertie.reporting.events import OnEvent, ignore
+from bertie.reporting.events import OnEvent, ignore, warn
 from bertie.text.reading.cleaning import Cleaning
 from bertie.text.sentences import check_language
 from bertie.text.tokenizers.tokenizer import Tokenizer, load_tokenizer
@@ -292,7 +292,7 @@ def build_corpus(
     encoding: str | None = None,
     workers: int = 1,
     restart: bool = False,
-    on_event: OnEvent = ignore,
+    on_event: OnEvent = warn,
 ) -> BuiltCorpus:
     """Builds a corpus from texts: paths of files, folders and globs, or an iterable of texts.
 
@@ -344,7 +344,7 @@ def add_to_corpus(
     encoding: str | None = None,
     workers: int = 1,
     restart: bool = False,
-    on_event: OnEvent = ignore,
+    on_event: OnEvent = warn,
 ) -> BuiltCorpus:
     """Appends documents to a corpus, with the options it was built with.
 

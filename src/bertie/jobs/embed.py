@@ -17,7 +17,7 @@ from bertie.jobs.row_notes import report_unknown
 from bertie.jobs.sources import FolderOrObject, Sources, TextOptions, open_texts
 from bertie.models.embedding import BATCH_TOKENS, RAW_VECTORS, Encoding
 from bertie.models.pretrained import Pretrained, load
-from bertie.reporting.events import OnEvent, ignore, warning
+from bertie.reporting.events import OnEvent, ignore, warn, warning
 from bertie.search.bulk import EmbedReport, embed_file
 from bertie.search.vector_files import VectorFile
 from bertie.text.tokenizers.tokens import UnknownCount
@@ -142,7 +142,7 @@ def embed(
     encoding: str | None = None,
     restart: bool = False,
     overwrite: bool = False,
-    on_event: OnEvent = ignore,
+    on_event: OnEvent = warn,
 ) -> Vectors:
     """Turns texts into vectors: a file of texts, or an iterable of texts. `model` is a folder or a loaded model.
 

@@ -1,7 +1,7 @@
 """The job `finetune`: trains a model for a task on labelled rows, or continues a run."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from inspect import cleandoc
 from pathlib import Path
@@ -31,8 +31,9 @@ from bertie.jobs.job import Job, check_name, option
 from bertie.jobs.row_notes import report_corrected_rows, report_unknown
 from bertie.jobs.toml import to_toml
 from bertie.jobs.training import TrainingRun, output_folder, run_stoppable
+from bertie.models.pretrained import Pretrained
 from bertie.plugins import use_parts
-from bertie.reporting.events import OnEvent, ignore, message
+from bertie.reporting.events import OnEvent, ignore, message, warning
 from bertie.tasks import TASKS, new_task
 from bertie.tasks.examples import Policy
 from bertie.tasks.labelled import Labelled, open_labelled, report_unmeasured
@@ -146,9 +147,9 @@ class FinetuneJob(Job):
         if note := initial.note(tokenizer):
             on_event(message(note))
         fitting_tasks(pretrained, [one.task for one in opened], top)  # before all rows are read
+        opened = [self._continued(one, pretrained, on_event) for one in opened]
         if not training.epochs:
-            new = not all(one.task.name in pretrained.model.heads for one in opened)
-            on_event(message(f"nothing is trained: the model is measured as it is{', with a new head' if new else ''}"))
+            on_event(message("nothing is trained: the model is measured as it is"))
         policy: Policy = "skip" if self.data.skip_bad else "refuse"
         prepared = [PreparedTask.of(one.task, one.train, one.dev, tokenizer, max_length, policy) for one in opened]
         for one in prepared:
@@ -160,7 +161,7 @@ class FinetuneJob(Job):
             if one.dev is not None:
                 report_unmeasured(one.task, one.dev.data, on_event)
                 if one.dev.faults.num_faults:
-                    on_event(message(str(one.dev.faults)))
+                    on_event(warning(str(one.dev.faults)))
         fields = {
             "length": max_length,
             "precision": precision,
@@ -261,6 +262,16 @@ class FinetuneJob(Job):
         for role in fitted.unread(learned.columns):
             on_event(message(f"the column {learned.columns[role]!r} is not used for training"))
         return OpenTask(fitted, learned, measured)
+
+    def _continued(self, opened: OpenTask, pretrained: Pretrained, on_event: OnEvent) -> OpenTask:
+        """With labels in the order of the base's head, where it was trained for the same ones."""
+        earlier = next((one for one in pretrained.recipe.objectives if one.name == opened.task.name), None)
+        task = opened.task if earlier is None else opened.task.numbered_as(earlier)
+        is_kept = earlier is not None and task.has_labels_of(earlier) and self.adaptation.features is None
+        if is_kept or earlier is not None or not self.training.epochs:
+            reason = "" if earlier is None or is_kept else ", since the base was trained for other labels"
+            on_event(message("the head is that of the base" if is_kept else f"the head is new{reason}"))
+        return replace(opened, task=task)
 
     def _open_other(self, other: AlsoTask, on_event: OnEvent) -> OpenTask:
         task = new_task(other.task)

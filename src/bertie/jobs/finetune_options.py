@@ -62,6 +62,8 @@ def as_held_out(given: Any) -> Any:
         share = float(found[1]) / 100 if found[1] else float(found[2])
     elif isinstance(word, int | float) and not isinstance(word, bool):
         share = float(word)
+    elif isinstance(word, str | Path) and str(word).isdecimal() and not Path(word).exists():
+        raise ValueError(f"{word} is neither a file nor a share of the training rows; did you mean {word}%?")
     else:
         return as_data(given)
     if not 0 < share < 1:

@@ -7,7 +7,7 @@ from pathlib import Path
 from bertie.disk import write_file
 from bertie.models.folder import read_card
 from bertie.models.pretrained import load
-from bertie.reporting.events import OnEvent, message
+from bertie.reporting.events import OnEvent, message, warning
 from bertie.train.finetuning.data_card import DATA_CARD
 from bertie.train.finetuning.finetuning import Finetuned, PreparedTask
 from bertie.train.finetuning.task_evaluation import TaskEvaluation
@@ -38,7 +38,7 @@ def write_reports(
         own.mkdir(exist_ok=True)
         write_file(own / DATA_CARD, (json.dumps(one.card.as_dict(), indent=1, ensure_ascii=False) + "\n").encode())
         if one.train.faults.num_faults:
-            on_event(message(str(one.train.faults)))
+            on_event(warning(str(one.train.faults)))
         if one.dev is None:
             continue
         measured = found.evaluations.get(one.task.name)

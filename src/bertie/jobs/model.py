@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from bertie.models import pretrained
 from bertie.models.pretrained import Pretrained
-from bertie.reporting.events import OnEvent, ignore
+from bertie.reporting.events import OnEvent, warn
 
 if TYPE_CHECKING:
     from bertie.jobs.evaluate import Evaluation
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 class LoadedModel(Pretrained):
     """A `Pretrained` model that also answers for its task, on rows in files or in memory."""
 
-    def predict(self, rows: Any, *, on_event: OnEvent = ignore, **options: Any) -> "Predictions":
+    def predict(self, rows: Any, *, on_event: OnEvent = warn, **options: Any) -> "Predictions":
         """One answer per row, in their order: a list of dicts.
 
         `rows` are texts, dicts by column, a pandas, polars or pyarrow table, a `datasets` object, or paths; a single
@@ -31,7 +31,7 @@ class LoadedModel(Pretrained):
         given = [rows] if isinstance(rows, str) else rows
         return PredictJob.of(model=self.source or "", input=given, **options).collect(self, on_event)
 
-    def evaluate(self, rows: Any, *, on_event: OnEvent = ignore, **options: Any) -> "Evaluation":
+    def evaluate(self, rows: Any, *, on_event: OnEvent = warn, **options: Any) -> "Evaluation":
         """The task's metrics on labelled rows: an `Evaluation` with `metrics` by name, which displays a report.
 
         `rows` are as for `predict`, with their labels; a single string is a path. Options are those of

@@ -16,7 +16,7 @@ def report_rows(examples: Examples, on_event: OnEvent) -> None:
     report_corrected_rows(examples, on_event)
     report_unknown(examples.unknown, on_event)
     if examples.faults.num_faults:
-        on_event(message(str(examples.faults)))
+        on_event(warning(str(examples.faults)))
 
 
 def report_cuts(num_cut: Iterable[int], max_length: int, on_event: OnEvent) -> None:

@@ -14,7 +14,7 @@ from bertie.errors import SpecError, TokenizerError
 from bertie.jobs.job import Group, Job, option
 from bertie.jobs.result import Result, Temporary, place_for
 from bertie.jobs.sources import ReadingOptions, Sources, are_paths, as_files, to_read
-from bertie.reporting.events import OnEvent, ignore
+from bertie.reporting.events import OnEvent, ignore, warn
 from bertie.text.tokenizers.tokenizer import Tokenizer, load_tokenizer
 from bertie.text.vocab.building import VocabReport, train_vocabulary
 from bertie.text.vocab.vocab_options import VocabOptions
@@ -235,7 +235,7 @@ def train_vocab(
     held_out: int = 50,
     workers: int = 1,
     overwrite: bool = False,
-    on_event: OnEvent = ignore,
+    on_event: OnEvent = warn,
 ) -> TrainedVocab:
     """Trains a vocabulary on texts: paths of files, folders and globs, or an iterable of texts.
 
@@ -280,7 +280,7 @@ def extend_vocab(
     column: str | None = None,
     ram: float = 1.0,
     overwrite: bool = False,
-    on_event: OnEvent = ignore,
+    on_event: OnEvent = warn,
 ) -> ExtendedVocab:
     """Adds words to a tokenizer, and rows for them to its model. Give `words`, or `texts` to find them in.
 

@@ -12,7 +12,7 @@ from bertie.jobs.result import Result, Temporary, place_for
 from bertie.jobs.sources import FolderOrObject, Sources, TextOptions, open_texts
 from bertie.models.pretrained import Pretrained, load
 from bertie.models.whitening import Whitened, whitened
-from bertie.reporting.events import OnEvent, ignore, message
+from bertie.reporting.events import OnEvent, ignore, message, warn
 
 
 class WhitenJob(Job):
@@ -111,7 +111,7 @@ def whiten(
     max_length: int | None = None,
     column: str | None = None,
     format: str | None = None,
-    on_event: OnEvent = ignore,
+    on_event: OnEvent = warn,
 ) -> WhitenedModel:
     """Spreads a model's vectors evenly in all directions, by a file of texts or an iterable of texts.
 

@@ -14,6 +14,7 @@ from bertie.errors import FolderError
 WANTED_FILES = ["*.json", "*.txt", "*.safetensors", "*.model", "pytorch_model*.bin"]
 HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?", re.ASCII)
 LONGEST_SHOWN = 200
+RUN = "options.json"  # what every run folder has
 
 
 def find_folder(source: str | Path) -> Path:
@@ -22,6 +23,9 @@ def find_folder(source: str | Path) -> Path:
     path = local_path(source)
     with reading(path):
         if path.is_dir():
+            if (path / RUN).exists() and not any((path / name).exists() for name in ("config.json", "model")):
+                what = "the run in this folder is not finished, so it has no model yet"
+                raise FolderError(what, where=str(path), hint="run the command that started it again: it continues")
             return path / "model" if not (path / "config.json").exists() and (path / "model").is_dir() else path
         if path.exists():
             raise FolderError("is a file, not a model folder", where=str(path), hint="give the folder that holds it")

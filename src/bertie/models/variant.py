@@ -3,6 +3,8 @@
 Which tokens are masked, how many, and what is learned from pairs of sentences can be set wherever tokens are masked.
 """
 
+from collections.abc import Collection
+
 import torch
 
 from bertie.data.masking import Chooser, EachToken, NGrams, Spans, WholeWords
@@ -43,14 +45,16 @@ def _with_sentences(objectives: list[AnyObjective], sentences: str) -> list[AnyO
     return [*(one.replace(samples=pairs) for one in kept), chosen(samples=pairs)]
 
 
-def with_recipe(model: Model, recipe: Recipe, seed: int) -> Model:
-    """Returns the model under a recipe of other objectives. Heads of a known name keep their weights."""
+def with_recipe(model: Model, recipe: Recipe, seed: int, new_heads: Collection[str] = ()) -> Model:
+    """Returns the model under a recipe of other objectives. Heads of a known name keep their weights, except for those
+    in `new_heads`."""
     if recipe == model.recipe:
         return model
     changed = Model.new(recipe, seed, model.vocabulary)
     known = dict(model.named_parameters(remove_duplicate=False))
     with torch.no_grad():
         for name, parameter in changed.named_parameters():
-            if name in known and known[name].shape == parameter.shape:
+            is_new = any(name.startswith(f"heads.{head}.") for head in new_heads)
+            if not is_new and name in known and known[name].shape == parameter.shape:
                 parameter.copy_(known[name])
     return changed

@@ -9,6 +9,7 @@ A command line prints them, a notebook draws them, a server sends them on. The k
   Their data are the record that its log keeps.
 """
 
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -35,6 +36,12 @@ OnEvent = Callable[[Event], None]
 
 def ignore(event: Event) -> None:
     """The `on_event` of callers who want no events."""
+
+
+def warn(event: Event) -> None:
+    """The `on_event` of Python's functions, unless another is given: warnings become Python's own."""
+    if event.kind == "warning":
+        warnings.warn(event.message, stacklevel=3)
 
 
 def message(text: str) -> Event:

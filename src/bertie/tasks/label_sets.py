@@ -21,7 +21,8 @@ def label_of(cell: Any, name: str = "label") -> str:
     if is_empty(cell):
         raise InputError(f"the {name} is empty")
     if isinstance(cell, list | tuple | Mapping):
-        raise InputError(f"the {name} is {type(cell).__name__}, not one label")
+        several = "; for several per text give `multi`" if name == "label" else ""
+        raise InputError(f"the {name} is {type(cell).__name__}, not one label{several}")
     return str(int(cell) if isinstance(cell, float) and cell.is_integer() else cell).strip()
 
 
@@ -44,7 +45,7 @@ def at_least_two(labels: tuple[str, ...], name: str) -> tuple[str, ...]:
 
 def known(label: str, labels: Sequence[str], name: str = "label") -> str:
     if label not in labels:
-        raise InputError(f"the {name} {label!r} is not in the training data")
+        raise InputError(f"the {name} {label!r} is not in the training data, which has {listed(labels)}")
     return label
 
 

@@ -15,10 +15,11 @@ from bertie.data.rows.label_lines import LabelTextView
 from bertie.data.rows.opening import fits_ending
 from bertie.data.rows.rows import spread_numbers
 from bertie.errors import InputError, SpecError
-from bertie.reporting.events import OnEvent, ignore, message
+from bertie.reporting.events import OnEvent, ignore, message, warning
 from bertie.reporting.quantities import list_few
 from bertie.spec import Spec
 from bertie.tasks.task import Task, Values
+from bertie.text.reading.paths import kind_of_path
 
 # Data sets of entailment (SNLI, MultiNLI) write this where annotators did not agree on a label.
 UNDECIDED_COLUMN, UNDECIDED = "gold_label", "-"
@@ -92,6 +93,11 @@ class Reading(Spec):
         if not self.format and format and (odd := next((one for one in paths if not fits_ending(one, format)), None)):
             on_event(message(f"{odd}: read by its ending, not as {format} as in training"))
             format = None
+        if not self.encoding and encoding and any(kind_of_path(one) == "pipe" or str(one) == "-" for one in paths):
+            on_event(
+                warning(f"what is piped is read as UTF-8, not as {encoding} as in training; `encoding` changes that")
+            )
+            encoding = None
         if not self.encoding and encoding and (odd := next(filter(is_surely_utf8, paths), None)):
             on_event(message(f"{odd}: read as UTF-8, not as {encoding} as in training"))
             encoding = None
@@ -182,12 +188,14 @@ def _kept_columns(
 ) -> dict[str, str]:
     """The columns that were named in training, if the rows have them."""
     kept = {}
+    if not targets:  # an answer needs no label
+        trained = {role: column for role, column in trained.items() if role not in task.targets}
     for role, column in trained.items():
         if role in given or role not in task.roles or column in given.values():
             continue
         if column in rows.columns or all(part.strip() in rows.columns for part in column.split(",")):
             kept[role] = column
-        elif targets or role not in task.targets:
+        else:
             what = f"there is no column {column!r}, which was the {role} in training"
             on_event(message(f"{rows.name}: {what}: another one is chosen"))
     return kept

@@ -137,6 +137,18 @@ class Task(Objective):
         InputError where the rest is not enough to learn from."""
         return self
 
+    def has_labels_of(self, earlier: Objective) -> bool:
+        """Whether outputs mean the same as those of an earlier task."""
+        return type(earlier) is type(self) and _labels(earlier) == _labels(self)
+
+    def numbered_as(self, earlier: Objective) -> Self:
+        """With the labels in the order of an earlier task, where both have the same ones: its head can then be kept."""
+        if type(earlier) is not type(self):
+            return self
+        old, own = _labels(earlier), _labels(self)
+        are_same = all(_sorted(old[name]) == _sorted(own[name]) for name in own)
+        return self.replace(**old) if own and are_same else self
+
     def measured_on(self, roles: Collection[str], rows: Iterable[Values] = ()) -> Self:
         """With what held-out rows and their columns show, such as which metric decides. InputError where they would
         be measured wrongly."""
@@ -299,6 +311,17 @@ class Task(Objective):
     def projection(self, owned: nn.Module) -> Projection | None:
         """The head's dense layer behind the pooling."""
         return None
+
+
+def _labels(task: Objective) -> dict[str, Any]:
+    """What numbers the outputs of a task: its labels, tags or aspects."""
+    return {name: getattr(task, name) for name in ("labels", "tags", "aspects") if hasattr(task, name)}
+
+
+def _sorted(labels: Any) -> Any:
+    if isinstance(labels, Mapping):
+        return {name: sorted(found) for name, found in sorted(labels.items())}
+    return sorted(labels)
 
 
 def text_of(values: Values, role: str, name: str | None = None) -> str:

@@ -42,3 +42,8 @@ def test_what_bytes_show() -> None:
     assert not is_utf8_text("caf\xe9\n".encode("latin-1"))
     assert likely_encoding("房间很好\n".encode("gb18030")) == "gb18030"
     assert likely_encoding("un caf\xe9 \xe0 Paris\n".encode("latin-1")) == "latin-1"
+
+
+def test_utf_16_without_a_mark_is_one_sentence() -> None:
+    with pytest.raises(InputError, match="name the byte order"):
+        io.BufferedReader(Utf8Stream(io.BytesIO("a text\n".encode("utf-16-le")), "a.txt", "utf-16")).read()

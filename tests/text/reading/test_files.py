@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from bertie.errors import InputError
 from bertie.reporting.events import Event
 from bertie.text.reading.documents import slices
-from bertie.text.reading.files import TextReader, read_texts
+from bertie.text.reading.files import TextReader, TextSource, read_texts
 
 TEXTS = ["plain", "", "  spaces kept  ", "你好，世界", "naïve 🙂", "a\u2028b\u0085c\x0bd", 'say "hi", twice']
 
@@ -313,3 +313,10 @@ def test_an_unclosed_quote_does_not_gather_the_whole_file(tmp_path: Path) -> Non
     (tmp_path / "a.csv").write_text('id,text\n1,one\n2,"two\n' + "3,three\n" * 200_000)
     said = message(tmp_path / "a.csv", max_line_bytes=1_000_000)
     assert "a.csv:3: the row (is a quote not closed?) is longer than the limit of 1,000,000 bytes" in said
+
+
+def test_a_single_column_without_a_name_does_not_lose_its_first_text(tmp_path: Path) -> None:
+    file = tmp_path / "a.tsv"
+    file.write_text("Every student is clever.\nAnother one.\n")
+    with pytest.raises(InputError, match=r"looks like a text.*format=txt"), TextSource(file).read() as reader:
+        list(reader)

@@ -104,6 +104,9 @@ class Utf8Stream(io.RawIOBase):
             where = f"{self._name}:{self._line + before.count(chr(10))}"
             what = f"not {self._encoding}: byte 0x{error.object[error.start]:02X}"
             raise InputError(what, where=where, hint="give the `encoding` that the file has") from None
+        except UnicodeError as error:
+            hint = f"name the byte order: {self._encoding}-le or {self._encoding}-be"
+            raise InputError(f"not {self._encoding} ({error})", where=self._name, hint=hint) from None
         self._line += text.count("\n")
         if text and not self._begun:
             self._begun = True

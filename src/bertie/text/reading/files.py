@@ -23,6 +23,7 @@ CELLS = "every row must have the header's cells; "
 CSV_CELLS = CELLS + "in CSV a cell with a comma is written in quotes"
 TSV_CELLS = CELLS + "in TSV a cell has no tab and no line break, with quotes or without: write such a file as CSV"
 JOINED_HINT = "remove it: files were joined, each with its own mark"
+SENTENCE_ENDS = (".", "?", "!", "。", "？", "！")
 LIKELY_COLUMNS = ("text", "sentence", "review", "content", "document", "body")
 
 
@@ -82,6 +83,9 @@ class TextSource:
             hint = f"choose one as `column`; its columns are: {listed}"
             self.fail("it is not clear which column has the text", hint=hint)
         chosen = candidates[0]
+        if not self.column and len(columns) == 1 and (len(chosen.split()) > 2 or chosen.endswith(SENTENCE_ENDS)):
+            hint = "add a line with the column's name, or read every line as a text with `format=txt`"
+            self.fail(f"its first row, {chosen[:60]!r}, looks like a text, not like a column's name", hint=hint)
         if (times := list(columns).count(chosen)) != 1:
             what = f"the column {chosen!r} is there {times} times" if times else f"there is no column {chosen!r}"
             self.fail(what, hint=f"its columns are: {listed}")

@@ -139,12 +139,15 @@ class PreparedTask:
 
 
 def task_model(pretrained: Pretrained, tasks: Sequence[Task], seed: int, top: FeatureTopSpec | None = None) -> Model:
-    """The pretrained encoder with a new head for each task, and without the heads of earlier training."""
+    """The pretrained encoder with a head for each task, and without the other heads of earlier training. A head is kept
+    where it was trained for the same labels."""
     tasks = fitting_tasks(pretrained, tasks, top)
     names = [task.name for task in tasks]
     if twice := next((name for name in names if names.count(name) > 1), None):
         raise SpecError(f"two tasks have the name {twice!r}", hint="give one of them another `name`")
-    model = with_recipe(pretrained.model, task_recipe(pretrained.recipe, *tasks, top=top), seed)
+    earlier = {one.name: one for one in pretrained.recipe.objectives}
+    new = [task.name for task in tasks if task.name in earlier and not task.has_labels_of(earlier[task.name])]
+    model = with_recipe(pretrained.model, task_recipe(pretrained.recipe, *tasks, top=top), seed, new)
     load_dense(model, pretrained.settings)
     return model
 
