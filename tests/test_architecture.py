@@ -54,7 +54,7 @@ WRAPPERS = {
     ("cli/plan.py", "plan"),
     *(("jobs/model.py", name) for name in ("predict", "evaluate")),
     *(("jobs/training.py", name) for name in ("predict", "evaluate", "encode", "fill")),
-    *(("jobs/api.py", name) for name in ("pretrain", "finetune", "evaluate")),
+    *(("jobs/api.py", name) for name in ("pretrain", "finetune", "predict", "evaluate")),
     *(("jobs/job.py", name) for name in ("option", "of", "__pydantic_init_subclass__")),
     *(("cli/app.py", "__init__"), ("text/tokenizers/panics.py", "call")),
 }

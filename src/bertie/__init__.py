@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from bertie.jobs.api import evaluate, finetune, pretrain
+    from bertie.jobs.api import evaluate, finetune, predict, pretrain
     from bertie.jobs.corpus import add_to_corpus, build_corpus
     from bertie.jobs.embed import embed
     from bertie.jobs.model import LoadedModel, load
@@ -23,6 +23,7 @@ __all__ = [
     "extend_vocab",
     "finetune",
     "load",
+    "predict",
     "pretrain",
     "train_vocab",
     "whiten",
@@ -38,6 +39,7 @@ _MODULES = {
     "extend_vocab": "jobs.vocab",
     "finetune": "jobs.api",
     "load": "jobs.model",
+    "predict": "jobs.api",
     "pretrain": "jobs.api",
     "train_vocab": "jobs.vocab",
     "whiten": "jobs.whiten",

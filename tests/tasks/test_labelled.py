@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from bertie.errors import InputError
+from bertie.errors import InputError, SpecError
 from bertie.reporting.events import Event
 from bertie.tasks.classification import Classify, Pair
 from bertie.tasks.labelled import Labelled, Reading, open_labelled
@@ -116,3 +116,9 @@ def test_siamese_rows_without_names(tmp_path: Path) -> None:
 def test_whole_numbers_stay_labels(tmp_path: Path) -> None:
     content = "sentence1,sentence2,label\na b,c d,1\ne f,g h,0\n"
     assert opened(Siamese(), tmp_path / "a.csv", content)[0].columns["label"] == "label"
+
+
+def test_a_column_is_not_text_and_label_at_once(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("a,b\nx,y\n")
+    with pytest.raises(SpecError, match="text and label cannot both be the column 'a'"):
+        open_labelled(Classify(), [tmp_path / "a.csv"], {"text": "a", "label": "a"})

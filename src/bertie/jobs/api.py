@@ -8,7 +8,8 @@ from typing import Any
 
 from bertie.jobs.evaluate import EvaluateJob, Evaluation
 from bertie.jobs.finetune import FinetuneJob
-from bertie.jobs.model import LoadedModel
+from bertie.jobs.model import LoadedModel, load
+from bertie.jobs.predict import Predictions
 from bertie.jobs.pretrain import PretrainJob
 from bertie.jobs.training import TrainingRun
 from bertie.reporting.events import OnEvent, warn
@@ -70,6 +71,17 @@ def finetune(
     found = FinetuneJob.of(**given, seed=seed, out=out, **options).run(on_event)
     assert found is not None
     return found
+
+
+def predict(model: Any, rows: Any, *, on_event: OnEvent = warn, **options: Any) -> Predictions:
+    """One answer per row, in their order. `model` is a folder, or what `load` or `finetune` returned.
+
+    >>> bertie.predict("my-task", ["a great film"])[0]["label"]
+    'good'
+    """
+    loaded = getattr(model, "model", model)
+    found = loaded if isinstance(loaded, LoadedModel) else load(model)
+    return found.predict(rows, on_event=on_event, **options)
 
 
 def evaluate(model: Any, data: Any, *, on_event: OnEvent = warn, **options: Any) -> Evaluation:

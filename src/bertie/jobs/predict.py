@@ -66,9 +66,12 @@ class PredictJob(Job):
             return
         with writing_to(self.output, "run it again, or choose another `output`"):
             self.output.parent.mkdir(parents=True, exist_ok=True)
+            num_answers = 0
             with atomic_file(self.output) as file:
                 for answer in self.answers(model, on_event):
                     file.write(json.dumps(answer, ensure_ascii=False).encode() + b"\n")
+                    num_answers += 1
+        on_event(message(f"{num_answers:,} answers are in {self.output}"))
 
     def collect(self, model: Pretrained, on_event: OnEvent = ignore) -> "Predictions":
         """The answers of a model that is already loaded."""

@@ -114,7 +114,7 @@ def _as_dicts(data: list[Any], name: str) -> list[Mapping[str, Any]]:
     expected = Mapping if isinstance(data[0], Mapping) else str
     number = next(number for number, row in enumerate(data) if not isinstance(row, expected))
     what = f"this is {type(data[number]).__name__}, where a row is a dict or a text"
-    raise InputError(what, where=f"{name}: row {number + 1}", hint='give rows like {"text": "...", "label": "..."}')
+    raise InputError(what, where=f"{name}: row {number + 1}", hint='a row is a dict by column, like {"text": "..."}')
 
 
 def _is_paths(data: Any) -> bool:
