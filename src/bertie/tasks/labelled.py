@@ -137,11 +137,10 @@ def open_labelled(
         raise SpecError(f"this task has no role {unknown!r}", hint=f"its roles are {', '.join(task.roles)}")
     if not rows.num_rows:
         raise InputError("there are no rows", where=rows.name)
-    inputs = {column: role for role, column in named.items() if role not in task.targets}
-    if both := next(
-        ((inputs[column], role) for role, column in named.items() if inputs.get(column, role) != role), None
-    ):
-        raise SpecError(f"{both[0]} and {both[1]} cannot both be the column {named[both[1]]!r}", where=rows.name)
+    for role, column in named.items():
+        others = [one for one in named if named[one] == column and one != role]
+        if role in task.targets and others:
+            raise SpecError(f"{others[0]} and {role} cannot both be the column {column!r}", where=rows.name)
     guess = _guess(task, rows, named, targets)
     reasons = [
         reason.replace("as named", "as in training") if role in kept else reason
