@@ -28,7 +28,7 @@ TEXT = """# Reliability
 and memory. What may become of it:
 
 - clean error: one sentence says what is wrong and what to do, exit code 2.
-- announced: it goes on, and a warning names the file.
+- announced: it continues, and a warning names the file.
 - recovered: the same command, run again, ends in the same bits as an undisturbed one.
 - same result: nothing that the command reads was hit, or what was hit does not matter.
 - opened: a model folder that is odd, but describes a model.

@@ -37,7 +37,7 @@ def option(default: Any = ..., help: str = "", **extra: Any) -> Any:
     - many: whether its flag may be repeated,
     - flag: flags in place of those that the name gives, like "--lowercase/--cased",
     - paths: whether all its values on the command line are paths,
-    - metavar: what stands for its value in the help.
+    - metavar: the placeholder for its value in the help.
     """
     limits = {name: extra.pop(name) for name in ("ge", "gt", "le", "lt") if name in extra}
     if limits.keys() & {"ge", "gt"} and not limits.keys() & {"le", "lt"}:

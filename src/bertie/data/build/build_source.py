@@ -26,7 +26,7 @@ class Source:
 
 
 def slice_bytes(sources: Sources) -> int:
-    """It depends on the files alone, so that a build that goes on cuts them as before."""
+    """It depends on the files alone, so that a continued build cuts them as before."""
     return min(LARGEST, max(SMALLEST, text_bytes(sources) // WANTED_NUMBER))
 
 

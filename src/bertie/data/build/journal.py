@@ -63,7 +63,7 @@ class Journal:
         """Reads what was done. Settings and input that changed since are refused, with what differs.
 
         Only an input that was found wrong may be another one now, since the user was asked to fix it: then the notes
-        (stage, part, facts) that are no longer valid are forgotten, and the build goes on with the others.
+        (stage, part, facts) that are no longer valid are forgotten, and the build continues with the others.
         """
         path = self.folder / FILE
         now = json.loads(json.dumps({"version": VERSION, "settings": settings, "input": input}))
