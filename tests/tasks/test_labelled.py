@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from bertie.data.rows.memory_rows import rows_of
 from bertie.errors import InputError, SpecError
 from bertie.reporting.events import Event
 from bertie.tasks.classification import Classify, Pair
@@ -122,3 +123,13 @@ def test_a_column_is_not_text_and_label_at_once(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("a,b\nx,y\n")
     with pytest.raises(SpecError, match="text and label cannot both be the column 'a'"):
         open_labelled(Classify(), [tmp_path / "a.csv"], {"text": "a", "label": "a"})
+
+
+def test_a_second_text_that_the_model_does_not_read_is_reported() -> None:
+    events: list[Event] = []
+    rows = rows_of([{"text": "a", "other": "b", "label": "x"}], "rows")
+    open_labelled(Classify(pair=False, labels=("x", "y")), rows, on_event=events.append)
+    assert "rows: the column 'other' is not read: the model was trained without it" in [one.message for one in events]
+    events.clear()
+    open_labelled(Classify(pair=True, labels=("x", "y")), rows, on_event=events.append)
+    assert not any("is not read" in one.message for one in events)

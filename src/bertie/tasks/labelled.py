@@ -147,6 +147,10 @@ def open_labelled(
         for role, reason in zip(guess.columns, guess.reasons, strict=True)
     ]
     on_event(message(f"{rows.name}: {'; '.join(reasons)}"))
+    for role in (role for role in task.optional if role not in guess.columns and not task.reads_role(role)):
+        for column in (one for one in rows.columns if one.lower() in task.roles[role]):
+            if column not in guess.columns.values():
+                on_event(message(f"{rows.name}: the column {column!r} is not read: the model was trained without it"))
     extra = {role: role for role in task.extra_roles} if targets else {}
     if missing := next((column for column in extra if column not in rows.columns), None):
         hint = f"its columns are {list_few(rows.columns)}"
