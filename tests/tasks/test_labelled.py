@@ -1,5 +1,6 @@
 """Labelled rows: which column plays which role, and what training said about files."""
 
+import io
 from pathlib import Path
 from typing import Any
 
@@ -133,3 +134,13 @@ def test_a_second_text_that_the_model_does_not_read_is_reported() -> None:
     events.clear()
     open_labelled(Classify(pair=True, labels=("x", "y")), rows, on_event=events.append)
     assert not any("is not read" in one.message for one in events)
+
+
+def test_what_is_piped_is_read_as_utf_8_whatever_training_was_given(monkeypatch: pytest.MonkeyPatch) -> None:
+    events: list[Event] = []
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO("很好\n".encode())))
+    trained = Reading(encoding="gb18030")
+    task = Classify(pair=False, labels=("x", "y"))
+    found = open_labelled(task, ["-"], format="lines", targets=False, trained=trained, on_event=events.append)
+    assert found.values(0)[0] == {"text": "很好"}
+    assert any(one.kind == "warning" and "not as gb18030 as in training" in one.message for one in events)

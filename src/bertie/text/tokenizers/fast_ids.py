@@ -95,7 +95,7 @@ def agrees(fast: FastIds, pipeline: tokenizers.Tokenizer) -> bool:
         except BaseException as error:
             if not isinstance(error, Exception) and not is_of_library(error):
                 raise
-            return False  # some text cannot be encoded: whoever encodes it is told so by the pipeline
+            return False  # some text cannot be encoded: the pipeline reports it to whoever encodes it
         if lengths.tolist() != [len(row) for row in expected]:
             return False
         if ids.tolist() != list(itertools.chain.from_iterable(expected)):
