@@ -9,9 +9,9 @@ from benchmarks.texts import write_articles
 from bertie.batch import Sample
 from bertie.data.build import build_corpus
 from bertie.data.corpus import Corpus
-from bertie.data.samples.building import build_samples
 from bertie.data.samples.frame import Frame
-from bertie.data.samples.sources import generator
+from bertie.data.samples.numbered_samples import build_samples
+from bertie.data.samples.sample_protocols import generator
 from bertie.errors import UserError
 from bertie.models.recipe import Recipe
 from bertie.text.tokenizers.tokenizer import Tokenizer

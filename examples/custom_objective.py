@@ -11,8 +11,8 @@ from bertie.batch import Batch
 from bertie.models.recipe import Recipe, Size
 from bertie.models.recipes import spanbert
 from bertie.nn.encoder import Encoder, EncoderSpec
+from bertie.objectives.loss_report import Figure, LossReport
 from bertie.objectives.objective import Objective, Vocabulary
-from bertie.objectives.report import Figure, LossReport
 
 
 class RowLength(Objective):

@@ -13,10 +13,10 @@ import torch
 
 import bertie
 from bertie.data.masking import Chooser, EachToken, WholeWords
-from bertie.data.samples.building import build_samples
 from bertie.data.samples.frame import Frame
+from bertie.data.samples.numbered_samples import build_samples
 from bertie.data.shapes import Segments
-from bertie.jobs.corpus import open_corpus
+from bertie.jobs.text.corpus_jobs import open_corpus
 from bertie.objectives.masked_lm import MaskedLM
 from bertie.train.instances import Corruption, fixed_instances, vocabulary_of
 from bertie.train.loop import total

@@ -11,8 +11,8 @@ from pathlib import Path
 from benchmarks.contenders.instances import Instance, write_instances
 
 from bertie.batch import Batch
-from bertie.jobs.corpus import open_corpus
-from bertie.jobs.recipe_choice import choose_recipe
+from bertie.jobs.options.recipe_choice import choose_recipe
+from bertie.jobs.text.corpus_jobs import open_corpus
 from bertie.models.model import Model
 from bertie.models.pretrained import Pretrained
 from bertie.train.budget import Steps

@@ -22,16 +22,16 @@ import bertie
 from bertie.batch import Sample, collate
 from bertie.data.corpus import Corpus, write_shards
 from bertie.data.parallel_corpus import ParallelCorpus
-from bertie.data.samples.building import build_samples
 from bertie.data.samples.frame import Frame
-from bertie.data.samples.sources import generator
+from bertie.data.samples.numbered_samples import build_samples
+from bertie.data.samples.sample_protocols import generator
 from bertie.data.shards import CorpusDocument
 from bertie.models.model import Model
 from bertie.models.pretrained import Pretrained
 from bertie.models.recipe import SIZES, Recipe, Size
 from bertie.models.recipes import RECIPES
 from bertie.models.teacher import give_teacher, learns_from_teacher
-from bertie.objectives.report import LossReport
+from bertie.objectives.loss_report import LossReport
 from bertie.reporting.events import Event, OnEvent, ignore
 from bertie.text.tokenizers.tokenizer import Tokenizer, load_tokenizer
 from bertie.train.budget import Steps

@@ -6,7 +6,7 @@ import pytest
 from pydantic import Field, ValidationError
 
 from bertie.errors import SpecError, UserError
-from bertie.nn.attention import AttentionSpec
+from bertie.nn.attention.attention import AttentionSpec
 from bertie.nn.embeddings import EmbeddingsSpec, TableSpec
 from bertie.spec import Spec
 

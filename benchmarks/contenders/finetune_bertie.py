@@ -23,7 +23,7 @@ from bertie.tasks.answering import Answering
 from bertie.tasks.classification import Classify
 from bertie.tasks.examples import Examples
 from bertie.tasks.labelled import Labelled
-from bertie.tasks.siamese import Siamese
+from bertie.tasks.siamese.siamese import Siamese
 from bertie.tasks.tagging import Tagging
 from bertie.tasks.task import Task
 from bertie.text.tokenizers.tokenizer import Tokenizer

@@ -4,10 +4,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from bertie.jobs.api import evaluate, finetune, predict, pretrain
-    from bertie.jobs.corpus import add_to_corpus, build_corpus
     from bertie.jobs.embed import embed
-    from bertie.jobs.model import LoadedModel, load
-    from bertie.jobs.vocab import extend_vocab, train_vocab
+    from bertie.jobs.loaded_model import LoadedModel, load
+    from bertie.jobs.text.corpus_jobs import add_to_corpus, build_corpus
+    from bertie.jobs.text.vocab import extend_vocab, train_vocab
     from bertie.jobs.whiten import whiten
     from bertie.reporting.events import Event
 
@@ -31,17 +31,17 @@ __all__ = [
 
 _MODULES = {
     "Event": "reporting.events",
-    "LoadedModel": "jobs.model",
-    "add_to_corpus": "jobs.corpus",
-    "build_corpus": "jobs.corpus",
+    "LoadedModel": "jobs.loaded_model",
+    "add_to_corpus": "jobs.text.corpus_jobs",
+    "build_corpus": "jobs.text.corpus_jobs",
     "embed": "jobs.embed",
     "evaluate": "jobs.api",
-    "extend_vocab": "jobs.vocab",
+    "extend_vocab": "jobs.text.vocab",
     "finetune": "jobs.api",
-    "load": "jobs.model",
+    "load": "jobs.loaded_model",
     "predict": "jobs.api",
     "pretrain": "jobs.api",
-    "train_vocab": "jobs.vocab",
+    "train_vocab": "jobs.text.vocab",
     "whiten": "jobs.whiten",
 }
 

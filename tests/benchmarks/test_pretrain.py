@@ -35,7 +35,7 @@ from bertie.data.shapes import Pairs
 from bertie.models.model import Model
 from bertie.models.pretrained import Pretrained
 from bertie.models.recipe import Recipe
-from bertie.nn.scoring import FusedScorer
+from bertie.nn.attention.scoring import FusedScorer
 from bertie.objectives.objective import Vocabulary
 from bertie.train.instances import Corruption, sample_shape, split_rows
 

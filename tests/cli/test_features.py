@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bertie.jobs.finetune_options import RATE, TOP_RATE
+from bertie.jobs.finetuning.finetune_options import RATE, TOP_RATE
 from bertie.models.model import Model
 from bertie.models.pretrained import Pretrained
 from bertie.models.recipe import Size

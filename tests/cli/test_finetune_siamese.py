@@ -148,7 +148,7 @@ def test_sizes_are_refused_before_all_rows_are_read(
     base: Path, run_bertie: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rows = write(tmp_path / "rows.jsonl", pairs())
-    monkeypatch.setattr("bertie.jobs.finetune.PreparedTask.of", lambda *given: pytest.fail("rows are read"))
+    monkeypatch.setattr("bertie.jobs.finetuning.finetune.PreparedTask.of", lambda *given: pytest.fail("rows are read"))
     words = ("--siamese", "--sizes", 64, "--base", base, "--train", rows, "--out", tmp_path / "run")
     done = run_bertie("finetune", "similarity", *words)
     assert done.returncode == 2 and "32 is the largest" in done.stderr

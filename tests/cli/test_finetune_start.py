@@ -9,8 +9,8 @@ import pytest
 
 import bertie
 from bertie.errors import SpecError
-from bertie.jobs.finetune import FinetuneJob
-from bertie.jobs.finetune_options import Share
+from bertie.jobs.finetuning.finetune import FinetuneJob
+from bertie.jobs.finetuning.finetune_options import Share
 from bertie.text.tokenizers.tokenizer import load_tokenizer
 
 Run = Callable[..., subprocess.CompletedProcess[str]]

@@ -8,8 +8,9 @@ import pytest
 
 from bertie.cli.app import bertie
 from bertie.cli.command import JobCommand
-from bertie.jobs import finetune_options, pretrain
-from bertie.jobs.finetune import FinetuneJob
+from bertie.jobs.finetuning import finetune_options
+from bertie.jobs.finetuning.finetune import FinetuneJob
+from bertie.jobs.training import pretrain
 from bertie.models import embedding
 from bertie.tasks import TASKS
 from bertie.train.learning.adversarial import FGM, VirtualAdversarial

@@ -11,9 +11,9 @@ import pytest
 import bertie
 from bertie.data.rows import open_rows
 from bertie.data.rows.memory_rows import MemoryRows
-from bertie.jobs.finetune_options import ModelOptions
-from bertie.jobs.initial_model import InitialModel
-from bertie.jobs.row_notes import report_corrected_rows
+from bertie.jobs.finetuning.finetune_options import ModelOptions
+from bertie.jobs.finetuning.row_notes import report_corrected_rows
+from bertie.jobs.options.initial_model import InitialModel
 from bertie.models.model import Model
 from bertie.models.pretrained import Pretrained
 from bertie.models.recipe import Size

@@ -264,7 +264,7 @@ def test_figures_for_tensorboard_and_the_precision_told(
     assert "computing in bfloat16: as asked" in done.stderr
     assert list((tmp_path / "a/tensorboard").glob("events.*"))
     assert json.loads((tmp_path / "a/options.json").read_text())["options"]["precision"] == "bfloat16"
-    monkeypatch.setattr("bertie.jobs.pretrain.find_spec", lambda name: None)
+    monkeypatch.setattr("bertie.jobs.training.pretrain.find_spec", lambda name: None)
     refused = run_bertie(*given, "--out", str(tmp_path / "b"), "--tensorboard")
     assert refused.returncode == 2
     assert "TensorBoard is not installed" in refused.stderr

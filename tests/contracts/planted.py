@@ -14,7 +14,7 @@ from bertie.batch import Batch, Sample, collate
 from bertie.models.model import Model
 from bertie.models.pretrained import Pretrained, load
 from bertie.models.recipe import Recipe
-from bertie.nn.attention import AttentionSpec
+from bertie.nn.attention.attention import AttentionSpec
 from bertie.nn.embeddings import EmbeddingsSpec, TableSpec
 from bertie.nn.encoder import EncoderSpec
 from bertie.nn.feed_forward import DenseSpec

@@ -25,8 +25,8 @@ from bertie.nn.initial import initialized
 from bertie.nn.layout import Layout
 from bertie.nn.memory import LayerMemory
 from bertie.nn.stack import BlockSpec, StackSpec
+from bertie.objectives.loss_report import Figure, LossReport
 from bertie.objectives.objective import Objective, Vocabulary
-from bertie.objectives.report import Figure, LossReport
 from bertie.spec import Spec
 
 NUM_WORDS = 16

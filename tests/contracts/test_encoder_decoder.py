@@ -33,14 +33,14 @@ from bertie.models.model import Model
 from bertie.models.recipe import OBJECTIVES, Recipe
 from bertie.models.task_recipe import task_recipe
 from bertie.models.variant import with_recipe
-from bertie.nn.attention import AttentionSpec
+from bertie.nn.attention.attention import AttentionSpec
 from bertie.nn.encoder import DecoderSpec, Encoder, EncoderSpec
 from bertie.nn.heads import VocabularyHead, VocabularyHeadSpec
 from bertie.nn.memory import Memory
 from bertie.nn.stack import StackSpec
 from bertie.nn.visibility import Causal
+from bertie.objectives.loss_report import Figure, LossReport
 from bertie.objectives.objective import Objective, Vocabulary
-from bertie.objectives.report import Figure, LossReport
 from bertie.tasks.classification import Classify
 from bertie.train.instances import batches_of
 from bertie.train.loop import count_tokens

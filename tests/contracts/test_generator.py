@@ -24,8 +24,8 @@ from bertie.nn.heads import Classifier, VocabularyHead, VocabularyHeadSpec
 from bertie.nn.initial import initialized
 from bertie.nn.stack import StackSpec
 from bertie.nn.visibility import Window
+from bertie.objectives.loss_report import Figure, LossReport
 from bertie.objectives.objective import Objective, Vocabulary
-from bertie.objectives.report import Figure, LossReport
 
 NUM_WORDS = 10
 LENGTHS = (12, 15)

@@ -19,18 +19,18 @@ from safetensors.torch import load_file
 from bertie.batch import Ragged
 from bertie.data.batching import TokenBudget
 from bertie.data.corpus import Corpus, write_shards
+from bertie.data.data_schedule import Curriculum, DataSchedule, Phase, stages_of
 from bertie.data.epoch_plan import EpochPlan
-from bertie.data.samples.building import build_samples
 from bertie.data.samples.frame import Frame
-from bertie.data.schedule import Curriculum, DataSchedule, Phase, stages_of
+from bertie.data.samples.numbered_samples import build_samples
 from bertie.data.shapes import Streams
 from bertie.data.shards import CorpusDocument
 from bertie.errors import SpecError
 from bertie.models.model import Model
 from bertie.models.recipe import Recipe, Size
 from bertie.models.recipes import bert
+from bertie.nn.attention.rotary import RotarySpec
 from bertie.nn.memory import Memory
-from bertie.nn.rotary import RotarySpec
 from bertie.objectives.masked_lm import MaskedLM
 from bertie.reporting.events import Event, OnEvent, ignore
 from bertie.text.tokenizers.tokenizer import Tokenizer, load_tokenizer

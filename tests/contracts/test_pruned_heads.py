@@ -13,7 +13,7 @@ from bertie.inspection.costs import forward_flops
 from bertie.models.model import Model
 from bertie.models.recipe import Recipe, Size
 from bertie.models.recipes import bert
-from bertie.nn.attention import Attention, AttentionSpec
+from bertie.nn.attention.attention import Attention, AttentionSpec
 from bertie.nn.low_rank import LowRankSpec, adapt, merged
 from bertie.nn.stack import StackSpec
 from bertie.objectives.masked_lm import MaskedLM

@@ -24,7 +24,7 @@ from torch import Tensor, nn
 from bertie.batch import Batch
 from bertie.models.model import Model
 from bertie.models.recipe import Recipe
-from bertie.nn.attention import AttentionSpec
+from bertie.nn.attention.attention import AttentionSpec
 from bertie.nn.encoder import EncoderSpec
 from bertie.nn.feed_forward import DenseSpec
 from bertie.nn.layout import Layout, Side

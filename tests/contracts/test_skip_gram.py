@@ -22,8 +22,8 @@ from bertie.nn.embeddings import EmbeddingsSpec, TableSpec
 from bertie.nn.encoder import EncoderSpec
 from bertie.nn.initial import initialized
 from bertie.nn.stack import StackSpec
+from bertie.objectives.loss_report import Figure, LossReport
 from bertie.objectives.objective import Objective, Vocabulary
-from bertie.objectives.report import Figure, LossReport
 
 NUM_WORDS = 48
 NUM_GROUPS = 8

@@ -31,8 +31,8 @@ from bertie.nn.encoder import EncoderSpec
 from bertie.nn.heads import VocabularyHead, VocabularyHeadSpec
 from bertie.nn.layout import Layout, Side
 from bertie.nn.visibility import Permutation
+from bertie.objectives.loss_report import Figure, LossReport
 from bertie.objectives.objective import Objective, Vocabulary
-from bertie.objectives.report import Figure, LossReport
 
 NUM_WORDS = 20
 LENGTHS = (10, 14)

@@ -12,8 +12,8 @@ from bertie.batch import Batch, Sample
 from bertie.data.batching import Batches, Rows, TokenBudget, batches_by_length
 from bertie.data.epoch_plan import EpochPlan
 from bertie.data.masking import NGrams, Spans, WholeWords
-from bertie.data.samples.building import build_samples
 from bertie.data.samples.frame import Frame
+from bertie.data.samples.numbered_samples import build_samples
 from bertie.data.shapes import Packed, Pairs, Parallel, Segments, Streams, Windows
 from bertie.objectives.masked_lm import MaskedLM
 from bertie.objectives.objective import Vocabulary

@@ -10,8 +10,8 @@ from bertie.data.build import BuildOptions, build_corpus
 from bertie.data.corpus import Corpus, write_shards
 from bertie.data.manifest import TokenizerEntry
 from bertie.data.parallel_corpus import ParallelCorpus
-from bertie.data.samples.building import build_samples
 from bertie.data.samples.frame import Frame
+from bertie.data.samples.numbered_samples import build_samples
 from bertie.data.shapes import Parallel
 from bertie.data.shards import CorpusDocument
 from bertie.errors import InputError

@@ -9,8 +9,8 @@ from subprocess import CompletedProcess
 import pytest
 
 from bertie.quickstart.finding import REAL, TRAINED, WORDS
-from bertie.quickstart.plan import Plan, QuickstartFolder
 from bertie.quickstart.results import Results, measure, open_finder
+from bertie.quickstart.time_plan import Plan, QuickstartFolder
 
 Run = Callable[..., CompletedProcess[str]]
 

@@ -16,7 +16,7 @@ from bertie.data.corpus import Corpus
 from bertie.data.masking import Replacement
 from bertie.data.samples.frame import Frame
 from bertie.data.samples.parallel import ParallelSamples
-from bertie.data.samples.sources import generator
+from bertie.data.samples.sample_protocols import generator
 from bertie.data.shapes import Parallel
 from bertie.models.pretrained import Pretrained
 from bertie.objectives.masked_lm import MaskedLM

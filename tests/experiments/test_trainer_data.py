@@ -8,7 +8,7 @@ import torch
 
 from bertie.data.corpus import write_shards
 from bertie.data.shards import CorpusDocument
-from bertie.jobs.corpus import open_corpus
+from bertie.jobs.text.corpus_jobs import open_corpus
 from bertie.models.model import Model
 from bertie.models.recipe import SIZES
 from bertie.models.recipes import bert

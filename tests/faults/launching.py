@@ -19,7 +19,7 @@ class Launcher:
     SCRIPT = """
 import json, os, sys
 import torch._dynamo
-import bertie.jobs.pretrain, bertie.jobs.finetune
+import bertie.jobs.training.pretrain, bertie.jobs.finetuning.finetune
 from bertie.cli.app import main
 for line in sys.stdin:
     arguments, printed = json.loads(line)

@@ -17,7 +17,8 @@ from typing import Any
 
 import pytest
 
-from bertie.data.build import BuildOptions, add_to_corpus, build_corpus, run, signing
+from bertie.data.build import BuildOptions, add_to_corpus, build_corpus, signing
+from bertie.data.build import build_run as run
 from bertie.data.corpus import Corpus
 from bertie.data.manifest import Manifest
 from bertie.errors import UserError

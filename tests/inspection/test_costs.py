@@ -23,8 +23,8 @@ from bertie.inspection.costs import (
 from bertie.models.model import Model
 from bertie.models.recipe import SIZES, Recipe, Size
 from bertie.models.recipes import RECIPES, bert, distilbert, modernbert, spanbert, twoway, xlnet
+from bertie.nn.attention.scoring import DotProductSpec
 from bertie.nn.heads import VocabularyHead
-from bertie.nn.scoring import DotProductSpec
 from bertie.nn.visibility import AntiCausal, Causal, Full, Visibility, Window
 from bertie.objectives.distillation import Student
 from bertie.objectives.masked_lm import MaskedLM

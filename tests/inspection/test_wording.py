@@ -7,11 +7,11 @@ import pytest
 from bertie.data.masking import Replacement
 from bertie.data.shapes import Pairs
 from bertie.inspection.wording import describe, describe_part
-from bertie.nn.attention import AttentionSpec
+from bertie.nn.attention.attention import AttentionSpec
+from bertie.nn.attention.relative import RelativeSpec
+from bertie.nn.attention.rotary import RotarySpec
 from bertie.nn.feed_forward import DenseSpec, GatedSpec
 from bertie.nn.lstm import LSTMSpec
-from bertie.nn.relative import RelativeSpec
-from bertie.nn.rotary import RotarySpec
 from bertie.nn.visibility import Window
 
 

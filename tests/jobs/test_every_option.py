@@ -9,8 +9,8 @@ import pytest
 
 from bertie.cli.app import VERBS
 from bertie.errors import UserError
-from bertie.jobs.finetune import FinetuneJob
-from bertie.jobs.finetune_options import AdaptationOptions
+from bertie.jobs.finetuning.finetune import FinetuneJob
+from bertie.jobs.finetuning.finetune_options import AdaptationOptions
 from bertie.jobs.job import Job, Option
 from bertie.tasks import TASKS
 

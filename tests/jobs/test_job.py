@@ -8,9 +8,9 @@ from typing import Any, ClassVar
 import pytest
 
 from bertie.errors import InputError, SpecError
+from bertie.jobs.finetuning.predict import PredictJob
 from bertie.jobs.job import Group, Job, option, read_config
-from bertie.jobs.predict import PredictJob
-from bertie.jobs.toml import to_toml
+from bertie.jobs.options.toml import to_toml
 from bertie.reporting.events import OnEvent, ignore
 
 

@@ -83,7 +83,7 @@ def test_what_fails_leaves_nothing(
         raise OSError(28, "No space left on device")
 
     before = set(tmp_path.iterdir())
-    monkeypatch.setattr("bertie.models.saving.take_place", fail)
+    monkeypatch.setattr("bertie.models.folder.saving.take_place", fail)
     done = run_bertie("whiten", base, texts, "--out", tmp_path / "white", "--size", 6)
     assert done.returncode == 2 and "cannot be written (No space left on device)" in " ".join(done.stderr.split())
     assert set(tmp_path.iterdir()) == before

@@ -21,7 +21,7 @@ from bertie.models.recipes import bert
 from bertie.models.sentence import SentenceSettings
 from bertie.nn.encoder import Encoder
 from bertie.nn.pooling import Pooling, TokenPooling
-from bertie.tasks.siamese import Siamese
+from bertie.tasks.siamese.siamese import Siamese
 from bertie.text.tokenizers.tokens import FlatIds
 
 WIDTH = 16

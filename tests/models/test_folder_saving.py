@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from bertie.batch import Batch, Ragged
 from bertie.errors import FolderError, SpecError, UserError
-from bertie.models.folder import LoadReport, hf_layout, open_folder, write_folder
+from bertie.models.folder.folder import LoadReport, hf_layout, open_folder, write_folder
 from bertie.models.model import Model
 from bertie.models.pretrained import Pretrained
 from bertie.models.recipe import Recipe, Size

@@ -11,8 +11,8 @@ from bertie.models.recipes import bert
 from bertie.models.sentence import SentenceSettings
 from bertie.nn.pooling import Pooling, Projection
 from bertie.tasks.classification import Classify
-from bertie.tasks.siamese import Siamese
-from bertie.tasks.siamese_head import DenseSpec
+from bertie.tasks.siamese.siamese import Siamese
+from bertie.tasks.siamese.siamese_head import DenseSpec
 from bertie.tasks.tagging import Tagging
 from bertie.tasks.task import Task
 

@@ -14,7 +14,7 @@ from bertie.errors import SpecError
 from bertie.models.model import Model
 from bertie.models.recipe import SIZES, Recipe
 from bertie.models.recipes import PARENTS, RECIPES, bert
-from bertie.nn.attention import AttentionSpec
+from bertie.nn.attention.attention import AttentionSpec
 from bertie.nn.stack import Block, StackSpec
 from bertie.objectives.replaced_tokens import ReplacedTokens
 from bertie.train.pretraining.corpus_data import objectives_frozen

@@ -22,8 +22,8 @@ from bertie.models.sentence import (
 )
 from bertie.nn.pooling import Activation, Pooling, Projection, TokenPooling
 from bertie.tasks.classification import Classify
-from bertie.tasks.siamese import Siamese
-from bertie.tasks.siamese_head import DenseSpec
+from bertie.tasks.siamese.siamese import Siamese
+from bertie.tasks.siamese.siamese_head import DenseSpec
 
 MODULES = [("", "Transformer"), ("1_Pooling", "Pooling"), ("2_Normalize", "Normalize")]
 FLAGS = {

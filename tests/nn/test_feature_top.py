@@ -8,7 +8,7 @@ from torch import Tensor
 
 from bertie.batch import Batch, Ragged
 from bertie.errors import SpecError
-from bertie.nn.attention import AttentionSpec
+from bertie.nn.attention.attention import AttentionSpec
 from bertie.nn.embeddings import EmbeddingsSpec, TableSpec
 from bertie.nn.encoder import Encoder, EncoderSpec
 from bertie.nn.feature_top import FEATURES, LAYER_CHOICES, FeatureTopSpec, LayerChoice, LSTMLayersSpec, ScalarMix

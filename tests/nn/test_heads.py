@@ -6,7 +6,7 @@ import torch.nn.functional as F
 
 from bertie.batch import Ragged
 from bertie.errors import SpecError
-from bertie.nn.attention import AttentionSpec
+from bertie.nn.attention.attention import AttentionSpec
 from bertie.nn.embeddings import EmbeddingsSpec, TableSpec
 from bertie.nn.encoder import EncoderSpec
 from bertie.nn.heads import (

@@ -10,7 +10,7 @@ from bertie.batch import Batch, Ragged
 from bertie.errors import SpecError
 from bertie.models.recipe import Size
 from bertie.models.recipes import RECIPES
-from bertie.nn.attention import Attention
+from bertie.nn.attention.attention import Attention
 from bertie.nn.encoder import Encoder
 from bertie.nn.feed_forward import Dense
 from bertie.nn.layout import Layout, Side

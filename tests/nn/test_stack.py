@@ -9,11 +9,11 @@ from torch import Tensor
 
 from bertie.batch import Batch
 from bertie.errors import SpecError
-from bertie.nn.attention import AttentionSpec
+from bertie.nn.attention.attention import AttentionSpec
+from bertie.nn.attention.scoring import DotProductSpec
 from bertie.nn.feed_forward import DenseSpec, GatedSpec
 from bertie.nn.layout import Layout, Side
 from bertie.nn.residual import PostNormSpec, PreNormSpec
-from bertie.nn.scoring import DotProductSpec
 from bertie.nn.stack import Block, BlockSpec, Context, Shared, Stack, StackSpec
 from bertie.nn.visibility import Causal, Full, Window
 

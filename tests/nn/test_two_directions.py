@@ -7,7 +7,7 @@ import torch
 
 from bertie.batch import Batch, Ragged
 from bertie.errors import SpecError
-from bertie.nn.attention import AttentionSpec
+from bertie.nn.attention.attention import AttentionSpec
 from bertie.nn.feed_forward import DenseSpec
 from bertie.nn.layout import Layout, Side
 from bertie.nn.residual import PostNormSpec

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from bertie.batch import Batch, Ragged
 from bertie.errors import InputError, SpecError
-from bertie.nn.attention import AttentionSpec
+from bertie.nn.attention.attention import AttentionSpec
 from bertie.nn.layout import Layout, Side
 from bertie.nn.stack import BlockSpec, StackSpec
 from bertie.nn.visibility import (

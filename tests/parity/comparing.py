@@ -14,10 +14,10 @@ from torch import Tensor
 
 import bertie
 from bertie.batch import Batch, Pointers, Ragged
-from bertie.models.folder import open_folder
+from bertie.models.folder.folder import open_folder
+from bertie.models.folder.placement import place_tensors
 from bertie.models.layouts import LAYOUTS
 from bertie.models.model import Model
-from bertie.models.placement import place_tensors
 from bertie.models.pretrained import Pretrained
 from bertie.models.recipe import Recipe
 from bertie.nn.encoder import EncoderSpec

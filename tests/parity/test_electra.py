@@ -27,9 +27,9 @@ from torch import Tensor
 
 import bertie
 from bertie.batch import Batch, Ragged
+from bertie.models.folder.placement import place_tensors
 from bertie.models.layouts import LAYOUTS
 from bertie.models.model import Model
-from bertie.models.placement import place_tensors
 from bertie.models.pretrained import Pretrained
 from bertie.models.recipe import SIZES
 from bertie.models.recipes import electra

@@ -12,7 +12,7 @@ import transformers
 
 import bertie
 from bertie.errors import UserError
-from bertie.models.folder import open_folder
+from bertie.models.folder.folder import open_folder
 from bertie.tasks.task import Task
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz"

@@ -19,7 +19,7 @@ from tests.parity.test_task_heads import (
 from torch import nn
 
 import bertie
-from bertie.models.adapter_folder import write_adapter
+from bertie.models.folder.adapter_folder import write_adapter
 from bertie.models.model import Model
 from bertie.models.pretrained import Pretrained
 from bertie.models.task_recipe import task_recipe

@@ -14,7 +14,7 @@ from bertie.models.pretrained import Pretrained
 from bertie.models.recipe import Size
 from bertie.models.recipes import bert
 from bertie.models.task_recipe import task_recipe
-from bertie.tasks.siamese import Siamese
+from bertie.tasks.siamese.siamese import Siamese
 from bertie.tasks.task import Values
 from bertie.text.tokenizers.vocabulary import wordpiece_tokenizer
 

@@ -15,8 +15,8 @@ from torch.nn.utils.rnn import pad_sequence
 import bertie
 from bertie.batch import Batch, Ragged
 from bertie.models.answering_rows import answers_of
+from bertie.models.folder.placement import HEADS
 from bertie.models.model import Model
-from bertie.models.placement import HEADS
 from bertie.models.pretrained import Pretrained
 from bertie.models.recipe import Recipe, Size
 from bertie.models.recipes import RECIPES, bert, roberta

@@ -12,9 +12,9 @@ from torch import Tensor
 from bertie.batch import Batch, Sample, collate
 from bertie.data.masking import Replacement
 from bertie.data.shapes import Pairs
+from bertie.models.folder.placement import place_tensors
 from bertie.models.layouts import LAYOUTS
 from bertie.models.model import Model
-from bertie.models.placement import place_tensors
 from bertie.models.pretrained import Pretrained
 from bertie.models.recipe import SIZES
 from bertie.models.recipes import bert

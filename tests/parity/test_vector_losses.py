@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from bertie.batch import Ragged
-from bertie.tasks.vector_losses import cosent_loss, cosine_loss, ranking_loss, triplet_loss
+from bertie.tasks.siamese.vector_losses import cosent_loss, cosine_loss, ranking_loss, triplet_loss
 
 losses = pytest.importorskip(
     "sentence_transformers.sentence_transformer.losses", reason="sentence-transformers is not installed"

@@ -11,8 +11,8 @@ from bertie.models.recipe import SIZES, Recipe, Size
 from bertie.models.recipes import bert
 from bertie.nn.heads import VocabularyHeadSpec
 from bertie.nn.visibility import Causal
+from bertie.objectives.loss_report import Figure, LossReport
 from bertie.objectives.objective import Objective, Prediction, Vocabulary
-from bertie.objectives.report import Figure, LossReport
 
 
 class NextToken(Objective):

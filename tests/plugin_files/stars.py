@@ -10,8 +10,8 @@ from torch import nn
 from bertie.batch import Batch
 from bertie.errors import InputError
 from bertie.nn.initial import initialized
+from bertie.objectives.loss_report import Figure, LossReport
 from bertie.objectives.objective import FIRST, Vocabulary
-from bertie.objectives.report import Figure, LossReport
 from bertie.tasks.task import Answer, Example, Task, Values, encoded, text_of
 from bertie.text.tokenizers.tokenizer import Tokenizer
 

@@ -14,7 +14,6 @@ from rich.console import Console
 from bertie.quickstart import results as results_file
 from bertie.quickstart.entries import Entry
 from bertie.quickstart.finding import REAL, TRAINED, WHOLE, WORDS, Finder, Found, Outcome, Question
-from bertie.quickstart.plan import Plan, QuickstartFolder
 from bertie.quickstart.results import (
     Results,
     answer_parts,
@@ -32,6 +31,7 @@ from bertie.quickstart.results import (
     short_name,
     unsure_lines,
 )
+from bertie.quickstart.time_plan import Plan, QuickstartFolder
 
 Make = Callable[..., Entry]
 METHODS = (TRAINED, REAL, WORDS, WHOLE)

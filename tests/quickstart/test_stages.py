@@ -9,11 +9,11 @@ import pytest
 
 from bertie.data.manifest import Manifest, TokenizerEntry
 from bertie.errors import InputError, SpecError
-from bertie.quickstart import plan as plan_file
 from bertie.quickstart import stages as stages_file
+from bertie.quickstart import time_plan as plan_file
 from bertie.quickstart.entries import read_rows
-from bertie.quickstart.plan import Plan, QuickstartFolder
 from bertie.quickstart.stages import STAGES, run_stages
+from bertie.quickstart.time_plan import Plan, QuickstartFolder
 from bertie.reporting.events import Event, ignore
 
 Run = Callable[[Sequence[str]], None]

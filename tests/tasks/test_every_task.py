@@ -14,7 +14,7 @@ from bertie.batch import collate
 from bertie.models.answering_rows import outputs_of, run_examples
 from bertie.models.recipe import Recipe
 from bertie.objectives.objective import FIRST
-from bertie.tasks.siamese import Siamese
+from bertie.tasks.siamese.siamese import Siamese
 from bertie.tasks.similarity import Similarity
 from bertie.tasks.task import Task
 from bertie.train.instances import batches_of

@@ -11,7 +11,7 @@ from bertie.errors import InputError, SpecError
 from bertie.reporting.events import Event
 from bertie.tasks.classification import Classify, Pair
 from bertie.tasks.labelled import Labelled, Reading, open_labelled
-from bertie.tasks.siamese import Siamese
+from bertie.tasks.siamese.siamese import Siamese
 from bertie.tasks.task import Task
 
 

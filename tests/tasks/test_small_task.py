@@ -19,8 +19,8 @@ from bertie.models.pretrained import Pretrained
 from bertie.models.recipe import OBJECTIVES
 from bertie.nn.encoder import Encoder, EncoderSpec
 from bertie.nn.pooling import mean_token
+from bertie.objectives.loss_report import Figure, LossReport
 from bertie.objectives.objective import Vocabulary
-from bertie.objectives.report import Figure, LossReport
 from bertie.tasks import TASKS, new_task
 from bertie.tasks.labelled import Labelled, open_labelled
 from bertie.tasks.task import Answer, Example, Task, Values, encoded, text_of

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from bertie.batch import collate
 from bertie.errors import InputError
 from bertie.models.answering_rows import outputs_of
-from bertie.models.folder import hf_layout
+from bertie.models.folder.folder import hf_layout
 from bertie.models.model import Model
 from bertie.models.recipe import Recipe, Size
 from bertie.models.recipes import bert, bilstm

@@ -14,7 +14,7 @@ from bertie.data.shards import CorpusDocument
 from bertie.models.model import Model
 from bertie.models.recipe import AnyObjective, Recipe, Size
 from bertie.models.recipes import bert
-from bertie.nn.scoring import DotProductSpec
+from bertie.nn.attention.scoring import DotProductSpec
 from bertie.objectives.masked_lm import MaskedLM
 from bertie.objectives.next_sentence import NextSentence
 from bertie.objectives.objective import Vocabulary

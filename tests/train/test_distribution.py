@@ -15,7 +15,7 @@ from bertie.data.corpus import Corpus
 from bertie.errors import SpecError
 from bertie.models.recipe import Recipe
 from bertie.nn.memory import Memory
-from bertie.objectives.report import Figure, LossReport
+from bertie.objectives.loss_report import Figure, LossReport
 from bertie.text.tokenizers.tokenizer import Tokenizer
 from bertie.train.budget import Steps
 from bertie.train.distribution import ALONE, Ranks, gather_memory, joined

@@ -9,10 +9,10 @@ import torch
 
 from bertie.batch import Batch
 from bertie.data.corpus import Corpus
-from bertie.data.samples.building import build_samples
+from bertie.data.data_schedule import Curriculum, DataSchedule, Phase, stages_of
 from bertie.data.samples.frame import Frame
-from bertie.data.samples.sources import Samples
-from bertie.data.schedule import Curriculum, DataSchedule, Phase, stages_of
+from bertie.data.samples.numbered_samples import build_samples
+from bertie.data.samples.sample_protocols import Samples
 from bertie.data.shapes import Segments
 from bertie.errors import SpecError
 from bertie.models.recipe import Recipe

@@ -14,9 +14,9 @@ from safetensors.torch import load_file
 import bertie
 from bertie.data.rows import open_rows
 from bertie.errors import SpecError
-from bertie.models.adapter_folder import ADAPTER
 from bertie.models.answering_rows import outputs_of
-from bertie.models.folder import TOKENIZER_FILES
+from bertie.models.folder.adapter_folder import ADAPTER
+from bertie.models.folder.folder import TOKENIZER_FILES
 from bertie.models.model import Model
 from bertie.models.pretrained import Pretrained
 from bertie.models.recipe import Recipe

@@ -12,7 +12,7 @@ import torch
 
 import bertie
 from bertie.data.corpus import Corpus
-from bertie.data.schedule import Curriculum, Phase, Ramp
+from bertie.data.data_schedule import Curriculum, Phase, Ramp
 from bertie.data.shapes import Pairs, Segments
 from bertie.errors import FolderError, SpecError, TokenizerError, UserError
 from bertie.models.model import Model

@@ -30,30 +30,30 @@ VERBS = {
         "Build a corpus from text, extend it, look at it, check it.",
         "",
         {
-            "build": Verb("Build a corpus from text files.", "corpus:BuildCorpusJob"),
-            "add": Verb("Append documents to a corpus.", "corpus:AddToCorpusJob"),
-            "verify": Verb("Check that every byte is as it was written.", "corpus:VerifyCorpusJob"),
-            "report": Verb("Report counts, lengths, scripts, what was left out.", "corpus_views:ReportCorpusJob"),
-            "show": Verb("Print a document with its sentences, words and pieces.", "corpus_views:ShowDocumentJob"),
-            "freeze": Verb("Write static masks.", "corpus_views:FreezeCorpusJob"),
+            "build": Verb("Build a corpus from text files.", "text.corpus_jobs:BuildCorpusJob"),
+            "add": Verb("Append documents to a corpus.", "text.corpus_jobs:AddToCorpusJob"),
+            "verify": Verb("Check that every byte is as it was written.", "text.corpus_jobs:VerifyCorpusJob"),
+            "report": Verb("Report counts, lengths, scripts, what was left out.", "text.corpus_views:ReportCorpusJob"),
+            "show": Verb("Print a document with its sentences, words and pieces.", "text.corpus_views:ShowDocumentJob"),
+            "freeze": Verb("Write static masks.", "text.corpus_views:FreezeCorpusJob"),
         },
     ),
     "embed": Verb("Turn every text of a file into a vector.", "embed:EmbedJob"),
-    "evaluate": Verb("Measure a task model on labelled rows.", "evaluate:EvaluateJob"),
+    "evaluate": Verb("Measure a task model on labelled rows.", "finetuning.evaluate:EvaluateJob"),
     "fill": Verb("Guess the missing words of a sentence.", "fill:FillJob"),
-    "finetune": Verb("Train a model for a task.", "finetune:FinetuneJob"),
+    "finetune": Verb("Train a model for a task.", "finetuning.finetune:FinetuneJob"),
     "inspect": Verb("Look into a model.", "", {"params": Verb("Count parameters by part.", "inspect:CountJob")}),
-    "machine": Verb("Show the machine and how fast each precision runs on it.", "machine:MachineJob"),
-    "plan": Verb("Estimate the time, memory and disk of a run.", "plan:PlanJob"),
-    "predict": Verb("Predict with a task model.", "predict:PredictJob"),
-    "pretrain": Verb("Train a model on a corpus.", "pretrain:PretrainJob"),
+    "machine": Verb("Show the machine and how fast each precision runs on it.", "machine_job:MachineJob"),
+    "plan": Verb("Estimate the time, memory and disk of a run.", "training.plan:PlanJob"),
+    "predict": Verb("Predict with a task model.", "finetuning.predict:PredictJob"),
+    "pretrain": Verb("Train a model on a corpus.", "training.pretrain:PretrainJob"),
     "quickstart": Verb("Do a first job from end to end, in minutes.", "bertie.cli.quickstart:quickstart"),
     "recipes": Verb(
         "List the recipes, or show what one is made of.",
         "",
         {
-            "list": Verb("List the recipes and their sizes.", "recipes:ListRecipesJob"),
-            "show": Verb("Show the parts of a recipe.", "recipes:ShowRecipeJob"),
+            "list": Verb("List the recipes and their sizes.", "training.recipe_jobs:ListRecipesJob"),
+            "show": Verb("Show the parts of a recipe.", "training.recipe_jobs:ShowRecipeJob"),
         },
         has_default=True,
     ),
@@ -61,9 +61,9 @@ VERBS = {
         "List runs, draw their curves, compare them.",
         "",
         {
-            "list": Verb("List the runs in a folder.", "runs:ListRunsJob"),
-            "show": Verb("Draw the curves of a run.", "runs:ShowRunJob"),
-            "compare": Verb("Compare several runs.", "runs:CompareRunsJob"),
+            "list": Verb("List the runs in a folder.", "training.runs:ListRunsJob"),
+            "show": Verb("Draw the curves of a run.", "training.runs:ShowRunJob"),
+            "compare": Verb("Compare several runs.", "training.runs:CompareRunsJob"),
         },
         has_default=True,
     ),
@@ -71,8 +71,8 @@ VERBS = {
         "Train a vocabulary, or add words to one.",
         "",
         {
-            "train": Verb("Train a vocabulary.", "vocab:TrainVocabJob"),
-            "extend": Verb("Add words to a tokenizer and its model.", "vocab:ExtendVocabJob"),
+            "train": Verb("Train a vocabulary.", "text.vocab:TrainVocabJob"),
+            "extend": Verb("Add words to a tokenizer and its model.", "text.vocab:ExtendVocabJob"),
         },
     ),
     "whiten": Verb("Spread a model's vectors, so that their cosines can be compared.", "whiten:WhitenJob"),
@@ -116,13 +116,15 @@ def load(name: str, verb: Verb) -> click.Command:
     if verb.inner:
         return (VerbGroupWithDefault if verb.has_default else VerbGroup)(name, verb.inner, **options)
     module, attribute = verb.job.split(":")
-    found = getattr(importlib.import_module(module if "." in module else f"bertie.jobs.{module}"), attribute)
+    found = getattr(
+        importlib.import_module(module if module.startswith("bertie.") else f"bertie.jobs.{module}"), attribute
+    )
     if isinstance(found, click.Command):
         return found
     from bertie.cli.command import JobCommand
 
     if name == "finetune":
-        from bertie.cli.finetune import FinetuneGroup
+        from bertie.cli.finetune_tasks import FinetuneGroup
 
         return FinetuneGroup(verb.summary)
     return JobCommand(name, found)

@@ -11,10 +11,10 @@ import click
 from rich.console import Console
 
 from bertie.cli.display import Display, console
-from bertie.cli.parameters import SETTINGS, as_paths, parameter
+from bertie.cli.flags import SETTINGS, as_paths, parameter
 from bertie.errors import SpecError, UserError
 from bertie.jobs.job import PLUGIN, Job, read_config
-from bertie.jobs.toml import to_toml
+from bertie.jobs.options.toml import to_toml
 
 HELP_WIDTH = 100
 

@@ -7,7 +7,7 @@ from typing import Any
 from rich.console import Console
 
 from bertie.cli.command import JobCommand, print_result
-from bertie.quickstart.job import QuickstartJob
+from bertie.quickstart.quickstart_job import QuickstartJob
 
 
 class QuickstartCommand(JobCommand):

@@ -7,7 +7,7 @@ import numpy as np
 from pydantic import Field
 
 from bertie.batch import Batch, Sample, collate
-from bertie.data.samples.sources import Samples, generator
+from bertie.data.samples.sample_protocols import Samples, generator
 from bertie.spec import Spec
 
 

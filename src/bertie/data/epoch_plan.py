@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bertie.data.batching import BatchSize, Rows
-from bertie.data.samples.sources import Samples, generator
+from bertie.data.samples.sample_protocols import Samples, generator
 from bertie.data.samples.streams import StreamSamples
 from bertie.errors import SpecError
 

@@ -18,10 +18,10 @@ from bertie.batch import Batch, Pointers
 from bertie.machine import peak_flops
 from bertie.models.model import Model
 from bertie.models.recipe import Recipe
-from bertie.nn.attention import Attention
+from bertie.nn.attention.attention import Attention
+from bertie.nn.attention.relative import Relative
 from bertie.nn.encoder import Encoder
 from bertie.nn.heads import Classifier, VocabularyHead
-from bertie.nn.relative import Relative
 from bertie.nn.stack import Block, LayerStack, Stack
 from bertie.nn.visibility import And, AntiCausal, Causal, Full, Visibility, Window
 from bertie.objectives.distillation import Student

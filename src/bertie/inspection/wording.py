@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from bertie.nn.attention import AttentionSpec
+from bertie.nn.attention.attention import AttentionSpec
 from bertie.nn.feed_forward import DenseSpec, GatedSpec
 from bertie.spec import Spec
 

@@ -6,12 +6,12 @@ Keyword names are the names of the command line's flags; every option of a job i
 from pathlib import Path
 from typing import Any
 
-from bertie.jobs.evaluate import EvaluateJob, Evaluation
-from bertie.jobs.finetune import FinetuneJob
-from bertie.jobs.model import LoadedModel, load
-from bertie.jobs.predict import Predictions
-from bertie.jobs.pretrain import PretrainJob
-from bertie.jobs.training import TrainingRun
+from bertie.jobs.finetuning.evaluate import EvaluateJob, Evaluation
+from bertie.jobs.finetuning.finetune import FinetuneJob
+from bertie.jobs.finetuning.predict import Predictions
+from bertie.jobs.loaded_model import LoadedModel, load
+from bertie.jobs.training.pretrain import PretrainJob
+from bertie.jobs.training.training_run import TrainingRun
 from bertie.reporting.events import OnEvent, warn
 from bertie.tasks.task import Task
 

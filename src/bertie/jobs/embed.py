@@ -11,10 +11,10 @@ import numpy as np
 import pyarrow.parquet as pq
 from pydantic import BeforeValidator, Field
 
+from bertie.jobs.finetuning.row_notes import report_unknown
 from bertie.jobs.job import Group, Job, option
+from bertie.jobs.options.text_sources import FolderOrObject, Sources, TextOptions, open_texts
 from bertie.jobs.result import Result, Temporary, place_for
-from bertie.jobs.row_notes import report_unknown
-from bertie.jobs.sources import FolderOrObject, Sources, TextOptions, open_texts
 from bertie.models.embedding import BATCH_TOKENS, RAW_VECTORS, Encoding
 from bertie.models.pretrained import Pretrained, load
 from bertie.reporting.events import OnEvent, ignore, warn, warning

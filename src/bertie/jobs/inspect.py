@@ -8,10 +8,10 @@ from rich.table import Table
 from bertie.errors import SpecError
 from bertie.inspection.parameters import ParameterCounts, count_parameters, count_recipe
 from bertie.jobs.job import Job, option
-from bertie.jobs.recipe_choice import choose_recipe
+from bertie.jobs.options.recipe_choice import choose_recipe
 from bertie.jobs.result import Result
-from bertie.models.folder import open_folder
-from bertie.models.folder_finding import find_folder
+from bertie.models.folder.folder import open_folder
+from bertie.models.folder.folder_finding import find_folder
 from bertie.reporting.events import OnEvent, ignore
 
 

@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 
 from bertie.errors import FolderError, InputError
 from bertie.jobs.job import Job, option
+from bertie.jobs.options.text_sources import FolderOrObject, Sources, TextOptions, open_texts
 from bertie.jobs.result import Result, Temporary, place_for
-from bertie.jobs.sources import FolderOrObject, Sources, TextOptions, open_texts
 from bertie.models.pretrained import Pretrained, load
 from bertie.models.whitening import Whitened, whitened
 from bertie.reporting.events import OnEvent, ignore, message, warn

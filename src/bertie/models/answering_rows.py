@@ -12,7 +12,7 @@ import torch
 from bertie.batch import collate, num_sample_tokens
 from bertie.data.batching import batches_by_length
 from bertie.models.model import Model
-from bertie.objectives.report import LossReport
+from bertie.objectives.loss_report import LossReport
 from bertie.tasks.task import Answer, Example, Task
 
 BATCH_TOKENS = 4096

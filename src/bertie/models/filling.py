@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 
 from torch import Tensor, nn
 
-from bertie.models.layouts.layout import HFLayout
+from bertie.models.folder.weights import check_finite
+from bertie.models.layouts.hf_layout import HFLayout
 from bertie.models.layouts.names import Entry
-from bertie.models.weights import check_finite
 
 
 @dataclass(frozen=True)

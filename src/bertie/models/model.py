@@ -11,8 +11,8 @@ from bertie.batch import Batch
 from bertie.models.recipe import Recipe
 from bertie.nn.encoder import Encoder
 from bertie.nn.memory import Memory
+from bertie.objectives.loss_report import LossReport
 from bertie.objectives.objective import Objective, Vocabulary, fields_read, positions_in
-from bertie.objectives.report import LossReport
 from bertie.objectives.shared_pass import SharedPass
 
 

@@ -14,15 +14,15 @@ from torch import nn
 
 from bertie.batch import Batch, Ragged
 from bertie.errors import CapabilityError, InputError, SpecError, TokenizerError
-from bertie.models.adapter_folder import base_of, is_adapter, open_adapter
 from bertie.models.embedding import BATCH_TOKENS, EncodeOptions, Encoding, Layers, embed_ids, warn_of_raw_vectors
 from bertie.models.filling import LoadReport, kept_tensors
-from bertie.models.folder import open_folder
-from bertie.models.folder_finding import find_folder, reading
+from bertie.models.folder.adapter_folder import base_of, is_adapter, open_adapter
+from bertie.models.folder.folder import open_folder
+from bertie.models.folder.folder_finding import find_folder, reading
+from bertie.models.folder.saving import save_folder
 from bertie.models.inputs import given_ids, listed_texts, warn_of_cuts, warn_of_unknown
 from bertie.models.model import Model
 from bertie.models.recipe import Recipe
-from bertie.models.saving import save_folder
 from bertie.models.sentence import SentenceSettings, learned_settings, read_sentence_settings
 from bertie.models.summary import summarize, summary_html, summary_text
 from bertie.nn.encoder import Encoded

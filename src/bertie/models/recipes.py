@@ -5,17 +5,17 @@ from collections.abc import Callable
 from bertie.data.masking import NGrams, Replacement, Spans, WholeWords
 from bertie.data.shapes import Packed, Pairs, Parallel
 from bertie.models.recipe import SIZES, Recipe, Size
-from bertie.nn.attention import AttentionSpec
+from bertie.nn.attention.attention import AttentionSpec
+from bertie.nn.attention.relative import RelativeSpec
+from bertie.nn.attention.rotary import RotarySpec
+from bertie.nn.attention.scoring import DotProductSpec
 from bertie.nn.embeddings import EmbeddingsSpec, TableSpec
 from bertie.nn.encoder import EncoderSpec
 from bertie.nn.feed_forward import DenseSpec, GatedSpec
 from bertie.nn.heads import VocabularyHeadSpec
 from bertie.nn.lstm import LSTMSpec
 from bertie.nn.pooling import FirstDenseSpec
-from bertie.nn.relative import RelativeSpec
 from bertie.nn.residual import PreNormSpec
-from bertie.nn.rotary import RotarySpec
-from bertie.nn.scoring import DotProductSpec
 from bertie.nn.stack import BlockSpec, StackSpec
 from bertie.nn.two_directions import TwoDirectionsSpec
 from bertie.nn.visibility import Full, Window

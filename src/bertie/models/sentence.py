@@ -10,9 +10,9 @@ from typing import Any
 
 from bertie.errors import FolderError
 from bertie.json_files import read_json, read_object, shown
-from bertie.models.folder import read_config
+from bertie.models.folder.folder import read_config
+from bertie.models.folder.weights import SINGLE, check_finite, read_weights, write_weights
 from bertie.models.model import Model
-from bertie.models.weights import SINGLE, check_finite, read_weights, write_weights
 from bertie.nn.pooling import Activation, Pooling, Projection, TokenPooling
 from bertie.spec import LARGEST
 from bertie.tasks.task import Task

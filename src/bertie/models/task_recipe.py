@@ -1,7 +1,7 @@
 """Turns a pretrained model's recipe and tasks into the recipe of the model to fine-tune."""
 
-from bertie.models.folder import hf_layout
-from bertie.models.layouts.labels import reads_rows
+from bertie.models.folder.folder import hf_layout
+from bertie.models.layouts.hf_labels import reads_rows
 from bertie.models.recipe import Recipe
 from bertie.nn.feature_top import FeatureTopSpec
 from bertie.nn.heads import SequenceHeadSpec

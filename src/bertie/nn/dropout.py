@@ -3,7 +3,7 @@
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from bertie.nn.native.dropout import drop
+from bertie.nn.native.dropout_kernel import drop
 
 
 class Dropout(nn.Dropout):

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from bertie.batch import Batch, Ragged
 from bertie.errors import InputError
-from bertie.nn.runs import Run, plan_runs
+from bertie.nn.attention.row_runs import Run, plan_runs
 from bertie.nn.visibility import Full, Visibility
 
 

@@ -15,7 +15,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from bertie.errors import SpecError
-from bertie.nn.attention import Attention
+from bertie.nn.attention.attention import Attention
 from bertie.nn.dropout import Dropout
 from bertie.nn.encoder import Encoder
 from bertie.nn.feed_forward import Dense, Gated

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 from pydantic import Field, field_validator, model_validator
 from torch import Tensor, nn
 
-from bertie.nn.attention import AttentionSpec
+from bertie.nn.attention.attention import AttentionSpec
 from bertie.nn.feed_forward import AnyFeedForward
 from bertie.nn.layout import Layout, Side
 from bertie.nn.lstm import LSTMSpec

@@ -13,9 +13,9 @@ from bertie.batch import Batch
 from bertie.errors import SpecError
 from bertie.nn.encoder import Encoder, EncoderSpec
 from bertie.nn.heads import VocabularyHead
+from bertie.objectives.loss_report import Figure, LossReport
 from bertie.objectives.masked_lm import MaskedLM
 from bertie.objectives.objective import Vocabulary
-from bertie.objectives.report import Figure, LossReport
 
 
 class Student(VocabularyHead):

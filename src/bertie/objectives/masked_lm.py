@@ -13,8 +13,8 @@ from bertie.data.shapes import SampleShape, Segments
 from bertie.errors import TokenizerError
 from bertie.nn.encoder import Encoder, EncoderSpec
 from bertie.nn.heads import VocabularyHead, VocabularyHeadSpec
+from bertie.objectives.loss_report import Figure, LossReport
 from bertie.objectives.objective import Objective, Prediction, Vocabulary
-from bertie.objectives.report import Figure, LossReport
 
 
 class MaskedLM(Objective):

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from bertie.batch import Batch, Sample
 from bertie.data.shapes import SampleShape
 from bertie.nn.encoder import Encoder
-from bertie.objectives.report import LossReport
+from bertie.objectives.loss_report import LossReport
 from bertie.spec import Spec
 
 FIRST = "first"  # the first token of each row

@@ -11,8 +11,8 @@ from bertie.data.shapes import Pairs
 from bertie.nn.encoder import Encoder, EncoderSpec
 from bertie.nn.heads import Classifier
 from bertie.nn.initial import initialized
+from bertie.objectives.loss_report import Figure, LossReport
 from bertie.objectives.objective import FIRST, Objective, Vocabulary
-from bertie.objectives.report import Figure, LossReport
 
 
 class PairRelation(Objective):

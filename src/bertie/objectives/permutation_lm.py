@@ -13,15 +13,15 @@ from bertie.batch import Batch, Places, Pointers, Ragged, Sample
 from bertie.data.masking import Chooser, NGrams
 from bertie.data.shapes import SampleShape, Segments
 from bertie.errors import SpecError
-from bertie.nn.attention import AttentionSpec
+from bertie.nn.attention.attention import AttentionSpec
 from bertie.nn.encoder import Encoder, EncoderSpec
 from bertie.nn.heads import VocabularyHead, VocabularyHeadSpec
 from bertie.nn.layout import Layout, Side
 from bertie.nn.memory import LayerMemory
 from bertie.nn.stack import Stack
 from bertie.nn.visibility import Permutation
+from bertie.objectives.loss_report import Figure, LossReport
 from bertie.objectives.objective import Objective, Prediction, Vocabulary
-from bertie.objectives.report import Figure, LossReport
 
 FACTS = ("order", "segments", "documents")  # about tokens, which scores and visibilities may use
 BEFORE = "before_"  # the prefix of fields about tokens that are only remembered

@@ -17,9 +17,9 @@ from bertie.nn.encoder import Encoder, EncoderSpec
 from bertie.nn.feed_forward import ACTIVATIONS, ActivationName
 from bertie.nn.heads import Detector, VocabularyHead, VocabularyHeadSpec
 from bertie.nn.initial import initialized
+from bertie.objectives.loss_report import Figure, LossReport
 from bertie.objectives.masked_lm import MaskedLM
 from bertie.objectives.objective import Objective, Prediction, Vocabulary
-from bertie.objectives.report import Figure, LossReport
 
 GAPS = "gaps"  # the tokens as the generator sees them
 

@@ -16,8 +16,8 @@ from bertie.nn.encoder import Encoder, EncoderSpec
 from bertie.nn.feed_forward import ACTIVATIONS
 from bertie.nn.heads import Transform, VocabularyHead, VocabularyHeadSpec
 from bertie.nn.initial import initialized
+from bertie.objectives.loss_report import Figure, LossReport
 from bertie.objectives.objective import Objective, Vocabulary
-from bertie.objectives.report import Figure, LossReport
 
 
 class Boundary(nn.Module):

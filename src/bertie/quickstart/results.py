@@ -32,8 +32,8 @@ from bertie.quickstart.finding import (
     recall,
     unit,
 )
-from bertie.quickstart.plan import Plan, QuickstartFolder
 from bertie.quickstart.stages import REAL_PACKAGE, real_weights
+from bertie.quickstart.time_plan import Plan, QuickstartFolder
 from bertie.reporting.page import fact_cards, note, page, preformatted, section, table
 from bertie.search.bm25 import BM25Index
 from bertie.text.one_line import SHORTENED, shortened

@@ -35,7 +35,7 @@ from bertie.quickstart.entries import (
     write_rows,
 )
 from bertie.quickstart.finding import MAX_LENGTH, REAL, encode
-from bertie.quickstart.plan import PRETRAINING, Plan, QuickstartFolder
+from bertie.quickstart.time_plan import PRETRAINING, Plan, QuickstartFolder
 from bertie.reporting.events import Event, OnEvent, message
 from bertie.train.folder.run_folder import MODEL, SUMMARY
 

@@ -10,7 +10,7 @@ from bertie.tasks.aspects import Aspects
 from bertie.tasks.choosing import Choice, Rank
 from bertie.tasks.classification import Classify, Pair
 from bertie.tasks.multi_label import MultiLabel
-from bertie.tasks.siamese import Siamese
+from bertie.tasks.siamese.siamese import Siamese
 from bertie.tasks.similarity import Similarity
 from bertie.tasks.spacing import Spacing
 from bertie.tasks.tagging import Tagging

@@ -18,8 +18,8 @@ from bertie.errors import InputError
 from bertie.nn.encoder import Encoder, EncoderSpec
 from bertie.nn.heads import Classifier, SequenceHeadSpec, TransformSpec
 from bertie.nn.initial import initialized
+from bertie.objectives.loss_report import Figure, LossReport
 from bertie.objectives.objective import Vocabulary
-from bertie.objectives.report import Figure, LossReport
 from bertie.tasks.hf_head import ANSWERS, HFHead
 from bertie.tasks.label_sets import NOTHING
 from bertie.tasks.metrics.answers import SCORES, Language, answer_scores, best_threshold

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from bertie.batch import Batch
 from bertie.errors import InputError, SpecError
 from bertie.nn.encoder import Encoder
-from bertie.objectives.report import Figure, LossReport
+from bertie.objectives.loss_report import Figure, LossReport
 from bertie.tasks.classification import TEXT, Labelling
 from bertie.tasks.hf_head import MANY_LABELS, ROWS, HFHead
 from bertie.tasks.label_sets import (

@@ -21,8 +21,8 @@ from bertie.data.rows.rows import Rows
 from bertie.errors import InputError, SpecError
 from bertie.nn.encoder import Encoder, EncoderSpec
 from bertie.nn.heads import SequenceHead, SequenceHeadSpec
+from bertie.objectives.loss_report import Figure, LossReport
 from bertie.objectives.objective import Vocabulary
-from bertie.objectives.report import Figure, LossReport
 from bertie.tasks.classification import OTHER, TEXT, Labelling, log_probs_of_two
 from bertie.tasks.hf_head import CHOICE, MANY_LABELS, ROWS, HFHead
 from bertie.tasks.label_sets import at_least_two, label_of, sorted_labels

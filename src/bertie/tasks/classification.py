@@ -17,8 +17,8 @@ from bertie.batch import Batch
 from bertie.errors import InputError, SpecError
 from bertie.nn.encoder import Encoder, EncoderSpec
 from bertie.nn.heads import SequenceHead, SequenceHeadSpec
+from bertie.objectives.loss_report import Figure, LossReport
 from bertie.objectives.objective import Vocabulary
-from bertie.objectives.report import Figure, LossReport
 from bertie.tasks.hf_head import MANY_LABELS, NUMBER, ONE_LABEL, ROWS, HFHead
 from bertie.tasks.label_sets import (
     at_least_two,

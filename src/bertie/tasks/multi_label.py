@@ -12,7 +12,7 @@ from bertie.batch import Batch
 from bertie.errors import InputError
 from bertie.nn.encoder import Encoder
 from bertie.nn.heads import SequenceHeadSpec
-from bertie.objectives.report import Figure, LossReport
+from bertie.objectives.loss_report import Figure, LossReport
 from bertie.tasks.classification import LABEL, OTHER, TEXT, Labelling, log_probs_of_two
 from bertie.tasks.hf_head import MANY_LABELS, ROWS, HFHead
 from bertie.tasks.label_sets import NOTHING, known, label_of, listed, sorted_labels

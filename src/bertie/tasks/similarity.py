@@ -13,7 +13,7 @@ from bertie.batch import Batch
 from bertie.errors import InputError, SpecError
 from bertie.nn.encoder import Encoder
 from bertie.nn.heads import SequenceHeadSpec
-from bertie.objectives.report import Figure, LossReport
+from bertie.objectives.loss_report import Figure, LossReport
 from bertie.tasks.classification import OTHER, TEXT, Labelling
 from bertie.tasks.hf_head import MANY_LABELS, NUMBER, ROWS, HFHead
 from bertie.tasks.metrics.majority import Majority
@@ -46,8 +46,8 @@ class SimilarityOptions(TaskOptions):
         return tuple(map(int, words))
 
     def build(self) -> Task:
-        from bertie.tasks.siamese import Siamese  # which is built on this file
-        from bertie.tasks.siamese_rows import check_loss
+        from bertie.tasks.siamese.siamese import Siamese  # which is built on this file
+        from bertie.tasks.siamese.siamese_rows import check_loss
 
         if self.siamese:
             return Siamese.parse({"criterion": check_loss(self.loss), "sizes": self.sizes}, where="similarity")

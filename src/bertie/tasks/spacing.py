@@ -17,8 +17,8 @@ from torch import Tensor, nn
 from bertie.batch import Batch
 from bertie.nn.encoder import Encoder, EncoderSpec
 from bertie.nn.heads import TransformSpec
+from bertie.objectives.loss_report import LossReport
 from bertie.objectives.objective import Vocabulary
-from bertie.objectives.report import LossReport
 from bertie.tasks.hf_head import TOKENS, HFHead
 from bertie.tasks.metrics.intervals import Resampling
 from bertie.tasks.metrics.labels import scores_of_counts

@@ -24,8 +24,8 @@ from bertie.nn.dropout import Dropout
 from bertie.nn.encoder import Encoder, EncoderSpec
 from bertie.nn.heads import SequenceHeadSpec, Transform, TransformSpec
 from bertie.nn.initial import initialized
+from bertie.objectives.loss_report import Figure, LossReport
 from bertie.objectives.objective import Vocabulary
-from bertie.objectives.report import Figure, LossReport
 from bertie.tasks.hf_head import TOKENS, HFHead
 from bertie.tasks.label_sets import at_least_two, known, listed, sorted_labels
 from bertie.tasks.metrics.entities import entity_scores, entity_scores_by_label, token_accuracy

@@ -22,8 +22,8 @@ from bertie.errors import InputError, SpecError
 from bertie.nn.encoder import Encoder, EncoderSpec
 from bertie.nn.heads import SequenceHeadSpec
 from bertie.nn.pooling import Projection, TokenPooling
+from bertie.objectives.loss_report import LossReport
 from bertie.objectives.objective import FIRST, Objective, positions_in
-from bertie.objectives.report import LossReport
 from bertie.objectives.shared_pass import SharedPass
 from bertie.spec import Spec
 from bertie.tasks.hf_head import HFHead

@@ -15,7 +15,7 @@ import torch.distributed as dist
 from torch import Tensor, nn
 
 from bertie.nn.memory import Memory
-from bertie.objectives.report import Figure, LossReport
+from bertie.objectives.loss_report import Figure, LossReport
 
 BUCKET = 1 << 23  # numbers that are sent together
 Number = TypeVar("Number", int, float)

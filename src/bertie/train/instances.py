@@ -6,8 +6,8 @@ import numpy as np
 
 from bertie.batch import Batch, Sample, collate, num_sample_tokens
 from bertie.data.batching import Batches, batches_by_length
-from bertie.data.samples.sources import Samples, generator
-from bertie.data.schedule import Cursor, DataSchedule
+from bertie.data.data_schedule import Cursor, DataSchedule
+from bertie.data.samples.sample_protocols import Samples, generator
 from bertie.data.shapes import SampleShape
 from bertie.errors import SpecError
 from bertie.models.recipe import Recipe

@@ -17,10 +17,10 @@ import torch
 
 from bertie.batch import Batch
 from bertie.errors import SpecError, UserError
-from bertie.memory import release_memory
+from bertie.freed_memory import release_memory
 from bertie.models.model import Model
 from bertie.nn.memory import Memory
-from bertie.objectives.report import LossReport
+from bertie.objectives.loss_report import LossReport
 from bertie.train.distribution import ALONE, Ranks
 from bertie.train.learning.adversarial import AnyAdversary, adversarial_step
 from bertie.train.learning.grad_cache import cached_contrastive_step, contrastive_objective

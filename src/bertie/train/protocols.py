@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from bertie.batch import Batch
-from bertie.data.schedule import Cursor
+from bertie.data.data_schedule import Cursor
 from bertie.models.model import Model
 from bertie.models.recipe import Recipe
 from bertie.train.budget import AnyBudget

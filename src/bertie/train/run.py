@@ -14,11 +14,11 @@ from pathlib import Path
 import torch
 
 from bertie.errors import FolderError, InputError
-from bertie.models.adapter_folder import ADAPTER, write_adapter
+from bertie.models.folder.adapter_folder import ADAPTER, write_adapter
 from bertie.models.model import Model
 from bertie.models.pretrained import Pretrained
 from bertie.nn.low_rank import is_adapted, merged
-from bertie.objectives.report import LossReport
+from bertie.objectives.loss_report import LossReport
 from bertie.reporting.events import OnEvent, ignore
 from bertie.text.tokenizers.tokenizer import Tokenizer
 from bertie.train.budget import Done

@@ -25,7 +25,7 @@ def test_hashes_are_kept_first_and_signatures_where_there_is_room(tmp_path: Path
     assert [entry.name for entry in found[200][0]] == ["c.u64", "a.npy", "b.npy"] and found[200][1] == 0
 
 
-@pytest.mark.parametrize("moment", ["bertie.data.build.run.move_tools", "bertie.data.manifest.Manifest.write"])
+@pytest.mark.parametrize("moment", ["bertie.data.build.build_run.move_tools", "bertie.data.manifest.Manifest.write"])
 def test_a_kill_after_the_signatures_were_left_out_loses_no_count(
     tmp_path: Path,
     tokenizer: Tokenizer,
@@ -34,8 +34,8 @@ def test_a_kill_after_the_signatures_were_left_out_loses_no_count(
     monkeypatch: pytest.MonkeyPatch,
     moment: str,
 ) -> None:
-    monkeypatch.setattr("bertie.data.build.run.SMALL", 0)
-    monkeypatch.setattr("bertie.data.build.run.DISK_SHARE", 0.1)
+    monkeypatch.setattr("bertie.data.build.build_run.SMALL", 0)
+    monkeypatch.setattr("bertie.data.build.build_run.DISK_SHARE", 0.1)
     source = write_documents(random_documents(0, 10))
     build_corpus(tmp_path / "whole", [source], tokenizer)
     whole = Manifest.read(tmp_path / "whole")

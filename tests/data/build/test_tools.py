@@ -60,7 +60,7 @@ def test_a_build_goes_on_only_with_the_same_dictionary_whatever_its_path(
     first, second = tmp_path / "a.txt", tmp_path / "b.txt"
     first.write_text("语言模型\n", encoding="utf-8")
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr("bertie.data.build.run.tokenise", lambda *given: (_ for _ in ()).throw(KeyboardInterrupt()))
+        patch.setattr("bertie.data.build.build_run.tokenise", lambda *given: (_ for _ in ()).throw(KeyboardInterrupt()))
         build_corpus(tmp_path / "c", [source], tokenizer, BuildOptions(dictionary=first))
     second.write_text("预测\n", encoding="utf-8")
     with pytest.raises(UserError, match=r"segmenter was .* and is now"):

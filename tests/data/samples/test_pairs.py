@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bertie.data.samples.building import build_samples
 from bertie.data.samples.frame import Frame
+from bertie.data.samples.numbered_samples import build_samples
 from bertie.data.samples.pairs import PairSamples
 from bertie.data.shapes import Pairs
 from bertie.errors import InputError

@@ -37,7 +37,7 @@ def write_texts(path: Path, num_bytes: int) -> None:
 
 def test_the_command_does_not_load_torch() -> None:
     """It would take most of the least memory that can be asked for."""
-    code = "import sys, bertie.cli.command, bertie.jobs.vocab; sys.exit('torch' in sys.modules)"
+    code = "import sys, bertie.cli.command, bertie.jobs.text.vocab; sys.exit('torch' in sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)
 
 

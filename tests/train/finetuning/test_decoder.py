@@ -13,7 +13,7 @@ from bertie.data.rows.opening import open_rows
 from bertie.models.model import Model
 from bertie.models.pretrained import Pretrained
 from bertie.models.recipe import Recipe
-from bertie.nn.attention import AttentionSpec
+from bertie.nn.attention.attention import AttentionSpec
 from bertie.nn.encoder import DecoderSpec
 from bertie.nn.visibility import Causal
 from bertie.tasks.classification import Classify

@@ -26,7 +26,7 @@ from bertie.tasks.classification import Classify
 from bertie.tasks.examples import Examples
 from bertie.tasks.labelled import Labelled
 from bertie.tasks.multi_label import MultiLabel
-from bertie.tasks.siamese import Siamese
+from bertie.tasks.siamese.siamese import Siamese
 from bertie.text.tokenizers.tokenizer import Tokenizer
 from bertie.train.finetuning.finetuning import FinetuneOptions, PreparedTask, check_options, finetune, fit, task_model
 from bertie.train.finetuning.task_evaluation import TaskEvaluation

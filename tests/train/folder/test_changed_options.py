@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from bertie.jobs.finetune import FinetuneJob
+from bertie.jobs.finetuning.finetune import FinetuneJob
 from bertie.jobs.job import Job
-from bertie.jobs.pretrain import PretrainJob
+from bertie.jobs.training.pretrain import PretrainJob
 from bertie.train.finetuning.finetuning import FinetuneOptions
 from bertie.train.folder.changed_options import DERIVED, OBJECTIVE_OPTION_OF, OPTION_OF, START, changed_options
 from bertie.train.pretraining.options import PretrainOptions

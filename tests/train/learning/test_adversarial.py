@@ -17,8 +17,8 @@ from bertie.models.recipe import Recipe, Size
 from bertie.models.recipes import RECIPES
 from bertie.nn.crf import CRFSpec
 from bertie.nn.heads import SequenceHeadSpec
+from bertie.objectives.loss_report import LossReport
 from bertie.objectives.masked_lm import MaskedLM
-from bertie.objectives.report import LossReport
 from bertie.tasks.answering import Answering
 from bertie.tasks.aspects import Aspects
 from bertie.tasks.choosing import Choice, Rank

@@ -14,8 +14,8 @@ from bertie.batch import Batch, collate
 from bertie.errors import SpecError
 from bertie.models.model import Model
 from bertie.models.recipe import Recipe
-from bertie.tasks.siamese import Siamese
-from bertie.tasks.siamese_rows import Criterion
+from bertie.tasks.siamese.siamese import Siamese
+from bertie.tasks.siamese.siamese_rows import Criterion
 from bertie.text.tokenizers.tokenizer import Tokenizer
 from bertie.train.distribution import Ranks
 from bertie.train.instances import split_rows

@@ -8,7 +8,7 @@ import pytest
 
 from bertie import plugins
 from bertie.data.corpus import Corpus, write_shards
-from bertie.data.schedule import Curriculum, Phase, Ramp
+from bertie.data.data_schedule import Curriculum, Phase, Ramp
 from bertie.data.shards import CorpusDocument
 from bertie.inspection.costs import TrainingMemory
 from bertie.inspection.parameters import count_recipe

@@ -5,7 +5,7 @@ import os
 
 import pyarrow as pa
 
-from bertie.memory import release_memory
+from bertie.freed_memory import release_memory
 
 CACHED_WORDS = 1 << 15  # of the native tokenizer; it would keep a million of each kind
 

@@ -7,7 +7,7 @@ from typing import Literal
 import numpy as np
 
 from bertie.data.masking import Chooser, EachToken, NGrams, Replacement, Spans, WholeWords
-from bertie.data.samples.sources import StoredDocument
+from bertie.data.samples.sample_protocols import StoredDocument
 from bertie.errors import TokenizerError
 from bertie.text.tokenizers.tokenizer import Tokenizer
 

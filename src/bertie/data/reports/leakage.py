@@ -15,7 +15,7 @@ from bertie.data.build.build_options import BuildOptions
 from bertie.data.build.tokenising import Tools
 from bertie.data.build.tools import with_copy
 from bertie.data.corpus import Corpus
-from bertie.data.samples.sources import Documents
+from bertie.data.samples.sample_protocols import Documents
 from bertie.text.reading.cleaning import Cleaner
 from bertie.text.segmenters import load_segmenter
 from bertie.text.tokenizers.tokenizer import Tokenizer

@@ -6,7 +6,7 @@ where that is near, so that words stay whole. The stretches of a document hold e
 
 import numpy as np
 
-from bertie.data.samples.sources import StoredDocument
+from bertie.data.samples.sample_protocols import StoredDocument
 
 SLACK = 8  # how far a cut may move back, in tokens
 

@@ -5,7 +5,7 @@ from typing import Self
 
 import numpy as np
 
-from bertie.data.samples.sources import Arrays, Stretch
+from bertie.data.samples.sample_protocols import Arrays, Stretch
 from bertie.errors import SpecError
 from bertie.text.tokenizers.tokenizer import Tokenizer
 

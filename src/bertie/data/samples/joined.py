@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bertie.data.samples.sources import Documents
+from bertie.data.samples.sample_protocols import Documents
 
 
 class JoinedRange(NamedTuple):

@@ -12,7 +12,7 @@ import numpy as np
 from bertie.data.samples.cuts import SLACK, word_start
 from bertie.data.samples.frame import Frame
 from bertie.data.samples.joined import JoinedDocuments
-from bertie.data.samples.sources import Arrays, Documents
+from bertie.data.samples.sample_protocols import Arrays, Documents
 from bertie.data.shapes import Packed
 
 ROWS = 32

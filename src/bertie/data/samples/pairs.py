@@ -9,7 +9,7 @@ import numpy as np
 
 from bertie.data.samples.cuts import EvenCuts, word_start
 from bertie.data.samples.frame import Frame
-from bertie.data.samples.sources import Arrays, Documents, StoredDocument, Stretch, generator
+from bertie.data.samples.sample_protocols import Arrays, Documents, StoredDocument, Stretch, generator
 from bertie.data.shapes import Pairs
 from bertie.errors import InputError
 

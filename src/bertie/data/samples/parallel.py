@@ -4,7 +4,7 @@ is the translation of document i of the other. The longer side is cut first; `nu
 import numpy as np
 
 from bertie.data.samples.frame import Frame
-from bertie.data.samples.sources import Arrays, Documents, Stretch
+from bertie.data.samples.sample_protocols import Arrays, Documents, Stretch
 from bertie.data.shapes import Parallel
 from bertie.errors import InputError
 

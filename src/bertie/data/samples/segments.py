@@ -4,7 +4,7 @@ import numpy as np
 
 from bertie.data.samples.cuts import EvenCuts
 from bertie.data.samples.frame import Frame
-from bertie.data.samples.sources import Arrays, Documents, Stretch
+from bertie.data.samples.sample_protocols import Arrays, Documents, Stretch
 from bertie.data.shapes import Segments
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from bertie.data.samples.frame import Frame
 from bertie.data.samples.joined import JoinedDocuments, JoinedRange
-from bertie.data.samples.sources import Arrays, Documents
+from bertie.data.samples.sample_protocols import Arrays, Documents
 from bertie.data.shapes import Streams
 from bertie.errors import InputError
 

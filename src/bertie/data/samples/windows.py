@@ -9,7 +9,7 @@ import numpy as np
 
 from bertie.data.samples.cuts import EvenCuts
 from bertie.data.samples.frame import Frame, number_words
-from bertie.data.samples.sources import Arrays, Documents, generator
+from bertie.data.samples.sample_protocols import Arrays, Documents, generator
 from bertie.data.shapes import Windows
 
 

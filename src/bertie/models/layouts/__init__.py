@@ -4,7 +4,7 @@
 """
 
 from bertie.models.layouts import albert, bert, distilbert, electra, modernbert, roberta, xlm, xlnet
-from bertie.models.layouts.layout import HFLayout
+from bertie.models.layouts.hf_layout import HFLayout
 
 LAYOUTS: dict[str, HFLayout] = {
     "bert": bert.LAYOUT,

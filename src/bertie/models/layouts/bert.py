@@ -4,8 +4,8 @@ its task models."""
 from typing import Any
 
 from bertie.data.shapes import Pairs, Segments
-from bertie.models.layouts.labels import ANSWERS, CHOICE, ROWS, TOKENS
-from bertie.models.layouts.layout import HFLayout
+from bertie.models.layouts.hf_labels import ANSWERS, CHOICE, ROWS, TOKENS
+from bertie.models.layouts.hf_layout import HFLayout
 from bertie.models.layouts.names import Config, Names
 from bertie.models.layouts.post_norm import (
     LAYER_NORM,

@@ -6,8 +6,8 @@ Sinusoidal positions are ordinary weights of the file, so that they are read and
 
 from typing import Any
 
-from bertie.models.layouts.labels import ANSWERS, CHOICE, ROWS, TOKENS
-from bertie.models.layouts.layout import HFLayout
+from bertie.models.layouts.hf_labels import ANSWERS, CHOICE, ROWS, TOKENS
+from bertie.models.layouts.hf_layout import HFLayout
 from bertie.models.layouts.names import Config, Names
 from bertie.models.layouts.post_norm import (
     LAYER_NORM,

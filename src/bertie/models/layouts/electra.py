@@ -7,8 +7,8 @@ A model that has its generator with it is a discriminator's folder with a folder
 from collections.abc import Mapping
 from typing import Any
 
-from bertie.models.layouts.labels import ANSWERS, CHOICE, ROWS, TOKENS
-from bertie.models.layouts.layout import HFLayout
+from bertie.models.layouts.hf_labels import ANSWERS, CHOICE, ROWS, TOKENS
+from bertie.models.layouts.hf_layout import HFLayout
 from bertie.models.layouts.names import Config, Names
 from bertie.models.layouts.post_norm import (
     LAYER_NORM,

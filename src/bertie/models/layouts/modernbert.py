@@ -8,19 +8,19 @@ from collections.abc import Sequence
 from typing import Any
 
 from bertie.errors import FolderError, SpecError
-from bertie.models.layouts.labels import ANSWERS, CHOICE, ROWS, TOKENS
-from bertie.models.layouts.layout import HFLayout
+from bertie.models.layouts.hf_labels import ANSWERS, CHOICE, ROWS, TOKENS
+from bertie.models.layouts.hf_layout import HFLayout
 from bertie.models.layouts.names import Config, Names
 from bertie.models.layouts.post_norm import HF_ACTIVATIONS, activation_of, has, refuse_unknown
 from bertie.models.layouts.task_heads import HeadNames, TaskHeads, task_in, transform_of
 from bertie.models.recipe import AnyObjective, Recipe
-from bertie.nn.attention import AttentionSpec
+from bertie.nn.attention.attention import AttentionSpec
+from bertie.nn.attention.rotary import RotarySpec
 from bertie.nn.embeddings import EmbeddingsSpec, TableSpec
 from bertie.nn.encoder import EncoderSpec
 from bertie.nn.feed_forward import GatedSpec
 from bertie.nn.heads import RowState, SequenceHeadSpec, TransformSpec, VocabularyHeadSpec
 from bertie.nn.residual import PreNormSpec
-from bertie.nn.rotary import RotarySpec
 from bertie.nn.stack import BlockSpec, StackSpec
 from bertie.nn.visibility import Full, Visibility, Window
 from bertie.objectives.masked_lm import MaskedLM

@@ -5,14 +5,14 @@ from typing import Any
 from bertie.errors import FolderError
 from bertie.models.layouts.names import Config, Names
 from bertie.models.recipe import Recipe
-from bertie.nn.attention import AttentionSpec
+from bertie.nn.attention.attention import AttentionSpec
+from bertie.nn.attention.scoring import DotProductSpec
 from bertie.nn.embeddings import EmbeddingsSpec, TableSpec
 from bertie.nn.encoder import EncoderSpec
 from bertie.nn.feed_forward import ActivationName, DenseSpec
 from bertie.nn.heads import VocabularyHeadSpec
 from bertie.nn.pooling import FirstDenseSpec
 from bertie.nn.residual import PostNormSpec
-from bertie.nn.scoring import DotProductSpec
 from bertie.nn.stack import BlockSpec, StackSpec
 from bertie.objectives.masked_lm import MaskedLM
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from bertie.models.layouts.labels import (
+from bertie.models.layouts.hf_labels import (
     ANSWERS,
     ROWS,
     TOKENS,

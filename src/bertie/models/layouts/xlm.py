@@ -6,19 +6,19 @@ Where a batch does not tell its languages, all tokens are of the first one; `tra
 from typing import Any
 
 from bertie.data.shapes import Parallel
-from bertie.models.layouts.labels import ANSWERS, ROWS, TOKENS
-from bertie.models.layouts.layout import HFLayout
+from bertie.models.layouts.hf_labels import ANSWERS, ROWS, TOKENS
+from bertie.models.layouts.hf_layout import HFLayout
 from bertie.models.layouts.names import Config, Names
 from bertie.models.layouts.post_norm import has, refuse_unknown
 from bertie.models.layouts.task_heads import HeadNames, TaskHeads
 from bertie.models.recipe import AnyObjective, Recipe
-from bertie.nn.attention import AttentionSpec
+from bertie.nn.attention.attention import AttentionSpec
+from bertie.nn.attention.scoring import DotProductSpec
 from bertie.nn.embeddings import EmbeddingsSpec, TableSpec
 from bertie.nn.encoder import EncoderSpec
 from bertie.nn.feed_forward import DenseSpec
 from bertie.nn.heads import VocabularyHeadSpec
 from bertie.nn.residual import PostNormSpec
-from bertie.nn.scoring import DotProductSpec
 from bertie.nn.stack import BlockSpec, StackSpec
 from bertie.objectives.masked_lm import MaskedLM
 

@@ -7,18 +7,18 @@ at a few places more than bertie: inside the feed-forward, from the waves of dis
 from typing import Any
 
 from bertie.data.shapes import Pairs
-from bertie.models.layouts.labels import ANSWERS, CHOICE, ROWS, TOKENS
-from bertie.models.layouts.layout import HFLayout
+from bertie.models.layouts.hf_labels import ANSWERS, CHOICE, ROWS, TOKENS
+from bertie.models.layouts.hf_layout import HFLayout
 from bertie.models.layouts.names import Config, Names, Reshaped
 from bertie.models.layouts.post_norm import HF_ACTIVATIONS, activation_of, has, refuse_unknown
 from bertie.models.layouts.task_heads import HeadNames, TaskHeads
 from bertie.models.recipe import AnyObjective, Recipe
-from bertie.nn.attention import AttentionSpec
+from bertie.nn.attention.attention import AttentionSpec
+from bertie.nn.attention.relative import RelativeSpec
 from bertie.nn.embeddings import EmbeddingsSpec, TableSpec
 from bertie.nn.encoder import EncoderSpec
 from bertie.nn.feed_forward import DenseSpec
 from bertie.nn.heads import SequenceHeadSpec, VocabularyHeadSpec
-from bertie.nn.relative import RelativeSpec
 from bertie.nn.residual import PostNormSpec
 from bertie.nn.stack import BlockSpec, StackSpec
 from bertie.objectives.permutation_lm import PermutationLM

@@ -21,8 +21,8 @@ from bertie.text.reading.valid_text import are_strings, check_texts
 from bertie.text.tokenizers.continuation import continuations
 from bertie.text.tokenizers.fast_ids import FastIds, load_fast_ids
 from bertie.text.tokenizers.panics import explained
-from bertie.text.tokenizers.saving import GENERIC_CLASS, save_pipeline
 from bertie.text.tokenizers.settings import ROLES, Settings
+from bertie.text.tokenizers.tokenizer_writing import GENERIC_CLASS, save_pipeline
 from bertie.text.tokenizers.tokens import FlatIds, SpecialTokens, Tokens
 from bertie.text.tokenizers.truncation import longest_first, room_for_text, truncate_flat
 

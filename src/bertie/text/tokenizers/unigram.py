@@ -22,8 +22,8 @@ from bertie.text.reading.plain_text import PlainText, prepare
 from bertie.text.reading.valid_text import are_strings, check_texts
 from bertie.text.tokenizers.continuation import continuations
 from bertie.text.tokenizers.pipeline import CONVENTIONAL, no_such_id
-from bertie.text.tokenizers.saving import kept_settings, write_config
 from bertie.text.tokenizers.settings import ROLES, Settings
+from bertie.text.tokenizers.tokenizer_writing import kept_settings, write_config
 from bertie.text.tokenizers.tokens import FlatIds, SpecialTokens, Tokens
 from bertie.text.tokenizers.truncation import longest_first, room_for_text, truncate_flat
 

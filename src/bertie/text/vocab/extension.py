@@ -16,8 +16,8 @@ import tokenizers
 
 from bertie.errors import TokenizerError
 from bertie.text.tokenizers.pipeline import PipelineTokenizer
-from bertie.text.tokenizers.saving import GENERIC_CLASS
 from bertie.text.tokenizers.tokenizer import Tokenizer
+from bertie.text.tokenizers.tokenizer_writing import GENERIC_CLASS
 from bertie.text.vocab.counting import Counting
 
 REASONS = {

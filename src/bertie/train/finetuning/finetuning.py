@@ -14,7 +14,7 @@ from pydantic import Field
 from bertie.data.rows import RowError
 from bertie.data.rows.rows import spread_numbers
 from bertie.errors import InputError, SpecError
-from bertie.models.adapter_folder import refuse_adapter
+from bertie.models.folder.adapter_folder import refuse_adapter
 from bertie.models.model import Model
 from bertie.models.pretrained import Pretrained
 from bertie.models.sentence import dropped_settings, inherit_pooling, load_dense

@@ -13,7 +13,7 @@ import numpy as np
 
 from bertie.data.duplicates import exact_hash
 from bertie.data.rows import ChosenRows
-from bertie.data.samples.sources import generator
+from bertie.data.samples.sample_protocols import generator
 from bertie.errors import InputError, SpecError
 from bertie.tasks.labelled import SAMPLE, Labelled
 from bertie.tasks.task import Task

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from bertie.data.samples.sources import generator
+from bertie.data.samples.sample_protocols import generator
 from bertie.errors import CapabilityError
 from bertie.tasks.labelled import Labelled
 from bertie.tasks.task import Task, Values

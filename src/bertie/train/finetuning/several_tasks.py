@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from bertie.batch import Batch
+from bertie.data.data_schedule import Cursor
 from bertie.data.epoch_plan import Permutation
-from bertie.data.samples.sources import generator
-from bertie.data.schedule import Cursor
+from bertie.data.samples.sample_protocols import generator
 from bertie.models.model import Model
 from bertie.models.recipe import Recipe
 from bertie.train.finetuning.task_data import TaskData

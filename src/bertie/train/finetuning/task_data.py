@@ -6,8 +6,8 @@ from typing import Any, Protocol
 
 from bertie.batch import Batch
 from bertie.data.batching import Rows as RowCount
+from bertie.data.data_schedule import Cursor
 from bertie.data.epoch_plan import EpochPlan
-from bertie.data.schedule import Cursor
 from bertie.errors import InputError
 from bertie.tasks.examples import Examples
 from bertie.tasks.task import Example, Values

@@ -15,7 +15,7 @@ from typing import Any
 
 from bertie.disk import PART, lock_file, write_file, writing_to
 from bertie.errors import FolderError, SpecError
-from bertie.models.saving import TEMPORARY
+from bertie.models.folder.saving import TEMPORARY
 from bertie.train.folder.changed_options import changed_options
 
 OPTIONS, CONFIG, SUMMARY = "options.json", "config.toml", "summary.json"

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Self
 
-from bertie.data.schedule import Cursor
+from bertie.data.data_schedule import Cursor
 from bertie.nn.memory import Memory
 from bertie.train.budget import Done
 

@@ -19,8 +19,8 @@ from bertie.batch import Batch, Ragged
 from bertie.errors import SpecError
 from bertie.models.model import Model
 from bertie.models.recipe import Recipe
+from bertie.objectives.loss_report import Figure, LossReport
 from bertie.objectives.objective import Objective
-from bertie.objectives.report import Figure, LossReport
 from bertie.spec import Spec
 from bertie.train.distribution import Ranks
 from bertie.train.learning.gradients import add_gradients

@@ -9,9 +9,9 @@ from pathlib import Path
 from bertie.batch import Sample
 from bertie.data.corpus import Corpus
 from bertie.data.frozen_corpus import write_frozen_corpus
-from bertie.data.samples.building import build_samples
 from bertie.data.samples.frame import Frame
-from bertie.data.samples.sources import Documents, Samples, generator
+from bertie.data.samples.numbered_samples import build_samples
+from bertie.data.samples.sample_protocols import Documents, Samples, generator
 from bertie.models.recipe import Recipe
 from bertie.reporting.events import OnEvent, ignore, progress
 from bertie.text.tokenizers.tokenizer import Tokenizer

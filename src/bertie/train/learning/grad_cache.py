@@ -15,8 +15,8 @@ from torch import Tensor
 
 from bertie.batch import Batch, Field, Ragged
 from bertie.models.model import Model
+from bertie.objectives.loss_report import LossReport
 from bertie.objectives.objective import Objective
-from bertie.objectives.report import LossReport
 from bertie.train.distribution import Ranks
 
 VECTORS = "vectors"  # of what an objective compares: the field that has a gradient

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from bertie.batch import Batch
 from bertie.models.model import Model
-from bertie.objectives.report import LossReport
+from bertie.objectives.loss_report import LossReport
 from bertie.train.distribution import Ranks
 
 

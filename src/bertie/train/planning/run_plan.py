@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from bertie.data.schedule import stages_of
+from bertie.data.data_schedule import stages_of
 from bertie.inspection.costs import TrainingMemory, training_flops_per_token
 from bertie.machine import peak_flops
 from bertie.models.recipe import SIZES, Recipe

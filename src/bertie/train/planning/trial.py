@@ -19,7 +19,7 @@ from statistics import median
 import torch
 
 from bertie.batch import Batch
-from bertie.data.schedule import Cursor
+from bertie.data.data_schedule import Cursor
 from bertie.errors import UserError
 from bertie.inspection.costs import TrainingMemory, forward_flops, training_memory
 from bertie.machine import peak_memory

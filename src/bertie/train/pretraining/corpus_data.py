@@ -12,13 +12,13 @@ import numpy as np
 
 from bertie.batch import Batch
 from bertie.data.corpus import Corpus, check_tokenizer
+from bertie.data.data_schedule import Cursor, DataSchedule, Stage, stages_of
 from bertie.data.frozen_corpus import FrozenCorpus
 from bertie.data.parallel_corpus import ParallelCorpus
-from bertie.data.samples.building import build_samples
 from bertie.data.samples.frame import Frame
+from bertie.data.samples.numbered_samples import build_samples
 from bertie.data.samples.parallel import ParallelSamples
-from bertie.data.samples.sources import Documents, Samples
-from bertie.data.schedule import Cursor, DataSchedule, Stage, stages_of
+from bertie.data.samples.sample_protocols import Documents, Samples
 from bertie.errors import SpecError, TokenizerError
 from bertie.models.recipe import Recipe
 from bertie.text.tokenizers.tokenizer import Tokenizer

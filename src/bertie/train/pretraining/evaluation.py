@@ -7,11 +7,11 @@ import numpy as np
 import torch
 
 from bertie.batch import Batch
-from bertie.data.samples.sources import Documents, Samples
+from bertie.data.samples.sample_protocols import Documents, Samples
 from bertie.models.model import Model
 from bertie.models.recipe import Recipe
+from bertie.objectives.loss_report import LossReport
 from bertie.objectives.objective import Prediction
-from bertie.objectives.report import LossReport
 
 COUNTED = 5_000_000  # tokens that frequencies are counted on; more would change nothing
 COUNTED_ROWS = 50_000

@@ -4,7 +4,7 @@ from functools import cached_property
 
 import numpy as np
 
-from bertie.data.samples.sources import Documents, StoredDocument
+from bertie.data.samples.sample_protocols import Documents, StoredDocument
 from bertie.errors import SpecError
 
 LEAST = 2  # documents: a negative pair needs another document

@@ -4,7 +4,7 @@ from typing import Any
 
 from pydantic import Field, model_validator
 
-from bertie.data.schedule import Curriculum, Phase, Ramp
+from bertie.data.data_schedule import Curriculum, Phase, Ramp
 from bertie.spec import Spec
 from bertie.train.budget import AnyBudget
 from bertie.train.learning.optimizer import AdamWSpec, AnyOptimizer

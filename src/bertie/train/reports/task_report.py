@@ -11,8 +11,8 @@ from bertie.reporting.chart import Chart, Line
 from bertie.reporting.text_chart import draw_text
 from bertie.tasks.label_sets import sorted_labels
 from bertie.tasks.metrics.labels import confusion
-from bertie.tasks.reports.intervals import SECONDS, MeasuredMetrics, measured_metrics
 from bertie.tasks.reports.mistakes import Mistakes, find_mistakes
+from bertie.tasks.reports.task_intervals import SECONDS, MeasuredMetrics, measured_metrics
 from bertie.tasks.task import Answer, Example, Scores, Task
 from bertie.text.one_line import padded, shortened
 from bertie.train.folder.history import RunHistory

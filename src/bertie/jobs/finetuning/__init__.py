@@ -1,0 +1,1 @@
+"""Jobs that fine-tune, evaluate and predict."""

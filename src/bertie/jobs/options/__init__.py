@@ -1,0 +1,1 @@
+"""The options that several jobs share: text, rows, recipes, initial models, amounts."""

@@ -1,0 +1,1 @@
+"""Jobs that turn text into vocabularies and corpora."""

@@ -1,0 +1,1 @@
+"""Jobs that pre-train, plan runs, and show recipes and runs."""

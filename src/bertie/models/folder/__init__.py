@@ -1,0 +1,1 @@
+"""A model folder: finding, reading, checking and writing its files."""

@@ -1,0 +1,1 @@
+"""Attention: projections, scorers, relative and rotary positions."""

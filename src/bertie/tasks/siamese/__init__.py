@@ -1,0 +1,1 @@
+"""Encoders that learn to compare: rows, head, losses, figures."""
