@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from bertie.batch import Batch
 from bertie.errors import SpecError
 from bertie.nn.dropout import Dropout
+from bertie.nn.products import Linear
 from bertie.spec import LARGEST, Spec, one_of
 
 
@@ -121,7 +122,7 @@ class EmbeddingsSpec(Spec):
         inner = self.factor or width
         norm = nn.Identity() if self.norm_eps is None else nn.LayerNorm(inner, eps=self.norm_eps, bias=self.norm_bias)
         tables = {table.field: table.build(inner) for table in self.tables}
-        return Embeddings(tables, norm, self.dropout, None if self.factor is None else nn.Linear(inner, width))
+        return Embeddings(tables, norm, self.dropout, None if self.factor is None else Linear(inner, width))
 
 
 # By kind. `bertie.plugins.use` adds to it.

@@ -8,6 +8,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from bertie.nn.native.gelu import gated_gelu, linear_gelu
+from bertie.nn.products import Linear
 from bertie.spec import LARGEST, Spec
 
 
@@ -29,9 +30,9 @@ EXACT = {F.gelu: True, gelu_tanh: False}  # what our own kernel computes togethe
 class Dense(nn.Module):
     def __init__(self, width: int, inner: int, activation: Callable[[Tensor], Tensor]):
         super().__init__()
-        self.up = nn.Linear(width, inner)
+        self.up = Linear(width, inner)
         self.activation = activation
-        self.down = nn.Linear(inner, width)
+        self.down = Linear(inner, width)
 
     def forward(self, states: Tensor) -> Tensor:
         exact = EXACT.get(self.activation)
@@ -44,9 +45,9 @@ class Gated(nn.Module):
 
     def __init__(self, width: int, inner: int, activation: Callable[[Tensor], Tensor], bias: bool):
         super().__init__()
-        self.up = nn.Linear(width, 2 * inner, bias=bias)  # the half that is activated, then the gate
+        self.up = Linear(width, 2 * inner, bias=bias)  # the half that is activated, then the gate
         self.activation = activation
-        self.down = nn.Linear(inner, width, bias=bias)
+        self.down = Linear(inner, width, bias=bias)
 
     def forward(self, states: Tensor) -> Tensor:
         both = self.up(states)

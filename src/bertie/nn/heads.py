@@ -16,6 +16,7 @@ from bertie.nn.feed_forward import ACTIVATIONS, ActivationName
 from bertie.nn.initial import initialized
 from bertie.nn.native.cross_entropy import linear_cross_entropy
 from bertie.nn.pooling import first_token, last_token, mean_token
+from bertie.nn.products import Linear, linear
 from bertie.spec import Spec
 
 
@@ -26,7 +27,7 @@ class Transform(nn.Module):
         self, width: int, inner: int, activation: Callable[[Tensor], Tensor], norm_eps: float | None, bias: bool = True
     ):
         super().__init__()
-        self.dense = nn.Linear(width, inner, bias=bias)
+        self.dense = Linear(width, inner, bias=bias)
         self.activation = activation
         self.norm = nn.Identity() if norm_eps is None else nn.LayerNorm(inner, eps=norm_eps, bias=bias)
 
@@ -57,7 +58,7 @@ class VocabularyHead(nn.Module):
 
     def forward(self, states: Tensor) -> Tensor:
         """[P, H] -> [P, V]"""
-        return F.linear(self.transform(states), self.weight, self.bias)
+        return linear(self.transform(states), self.weight, self.bias)
 
     def loss(self, states: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
         """[P, H], [P] -> the cross entropy [P], and 1 where the target was the first choice [P]."""
@@ -71,7 +72,7 @@ class VocabularyHead(nn.Module):
         states = self.transform(states)
         if (native := linear_cross_entropy(states, self.weight, self.bias, targets, dice)) is not None:
             return native
-        logits = F.linear(states, self.weight, self.bias)
+        logits = linear(states, self.weight, self.bias)
         correct = (logits.detach().argmax(-1) == targets).float()
         draws = targets[:0] if dice is None else drawn(logits.detach(), dice)
         return F.cross_entropy(logits, targets, reduction="none"), correct, draws
@@ -112,9 +113,9 @@ class Detector(nn.Module):
 
     def __init__(self, width: int, activation: Callable[[Tensor], Tensor]):
         super().__init__()
-        self.dense = nn.Linear(width, width)
+        self.dense = Linear(width, width)
         self.activation = activation
-        self.output = nn.Linear(width, 1)
+        self.output = Linear(width, 1)
 
     def forward(self, states: Tensor) -> Tensor:
         """[T, H] -> [T]"""
@@ -127,7 +128,7 @@ class Classifier(nn.Module):
     def __init__(self, width: int, num_classes: int, transform: Transform | None = None):
         super().__init__()
         self.transform = transform
-        self.output = nn.Linear(width, num_classes)
+        self.output = Linear(width, num_classes)
 
     def forward(self, states: Tensor) -> Tensor:
         return self.output(states if self.transform is None else self.transform(states))
@@ -172,6 +173,6 @@ class SequenceHeadSpec(Spec):
         transform = None
         if self.transform is not None and encoder.pooler is None:
             transform = self.transform.build(encoder.output_width)
-        output = nn.Linear(encoder.output_width, num_outputs)
+        output = Linear(encoder.output_width, num_outputs)
         head = SequenceHead(output, self.dropout, ROW_STATES[self.tokens], transform)
         return initialized(head, encoder.initial_std)

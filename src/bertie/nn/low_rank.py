@@ -19,6 +19,7 @@ from bertie.nn.attention.attention import Attention
 from bertie.nn.dropout import Dropout
 from bertie.nn.encoder import Encoder
 from bertie.nn.feed_forward import Dense, Gated
+from bertie.nn.products import Linear, linear
 from bertie.spec import LARGEST, Spec
 
 Target = Literal["query", "key", "value", "output", "up", "down"]
@@ -79,8 +80,8 @@ class Adapted(nn.Module):
         self.dropout = Dropout(spec.dropout)
 
     def forward(self, states: Tensor) -> Tensor:
-        low = [F.linear(self.dropout(states), update.down) for update in self._updates()]
-        return self.base(states) + F.linear(torch.cat(low, -1), self.spec.scale * self._up())
+        low = [linear(self.dropout(states), update.down) for update in self._updates()]
+        return self.base(states) + linear(torch.cat(low, -1), self.spec.scale * self._up())
 
     @property
     def weight(self) -> Tensor:
@@ -103,7 +104,7 @@ class Adapted(nn.Module):
 
     def merged(self) -> nn.Linear:
         """The linear layer that computes the same."""
-        linear = nn.Linear(self.base.in_features, self.base.out_features, self.base.bias is not None, device="meta")
+        linear = Linear(self.base.in_features, self.base.out_features, self.base.bias is not None, device="meta")
         linear.weight = nn.Parameter(self.weight.detach())
         linear.bias = self.base.bias
         return linear

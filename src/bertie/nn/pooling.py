@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from bertie.batch import Ragged
 from bertie.errors import SpecError
+from bertie.nn.products import Linear, linear
 from bertie.spec import Spec
 
 
@@ -20,7 +21,7 @@ class FirstDense(nn.Module):
 
     def __init__(self, width: int):
         super().__init__()
-        self.dense = nn.Linear(width, width)
+        self.dense = Linear(width, width)
 
     def forward(self, first: Tensor) -> Tensor:
         return torch.tanh(self.dense(first))
@@ -84,7 +85,7 @@ class Projection:
 
     def __call__(self, vectors: Tensor) -> Tensor:
         weight, bias = self.weight.to(vectors), None if self.bias is None else self.bias.to(vectors)
-        return ACTIVATIONS[self.activation](F.linear(vectors, weight, bias))
+        return ACTIVATIONS[self.activation](linear(vectors, weight, bias))
 
     def __repr__(self) -> str:
         numbers = hashlib.sha256(self.weight.contiguous().numpy().data)

@@ -24,6 +24,7 @@ from bertie.nn.dropout import Dropout
 from bertie.nn.encoder import Encoder, EncoderSpec
 from bertie.nn.heads import SequenceHeadSpec, Transform, TransformSpec
 from bertie.nn.initial import initialized
+from bertie.nn.products import Linear
 from bertie.objectives.loss_report import Figure, LossReport
 from bertie.objectives.objective import Vocabulary
 from bertie.tasks.hf_head import TOKENS, HFHead
@@ -137,7 +138,7 @@ class Tagging(Task):
         if self.marked and not has_two_segments(encoder):
             what = "the model has no second segment with which to mark a word"
             raise CapabilityError(what, hint="choose a model with two segments, or leave out the column of marks")
-        output = nn.Linear(encoder.output_width, len(self.tags))
+        output = Linear(encoder.output_width, len(self.tags))
         crf = None if self.crf is None else self.crf.build(len(self.tags), self._moves())
         transform = None if self.transform is None else self.transform.build(encoder.output_width)
         return initialized(Tagger(output, self.dropout, crf, transform), encoder.initial_std)

@@ -2,7 +2,6 @@
 
 from typing import Annotated, Literal, NamedTuple, Protocol
 
-import torch.nn.functional as F
 from pydantic import Field
 from torch import Tensor, nn
 
@@ -13,6 +12,7 @@ from bertie.nn.attention.rotary import RotarySpec
 from bertie.nn.attention.scoring import DotProductSpec
 from bertie.nn.layout import Layout
 from bertie.nn.memory import LayerMemory
+from bertie.nn.products import Linear, linear
 from bertie.spec import LARGEST, Spec
 
 AnyScorer = Annotated[DotProductSpec | RotarySpec | RelativeSpec, Field(discriminator="kind")]
@@ -46,9 +46,9 @@ class Attention(nn.Module):
         super().__init__()
         self.num_heads, self.head_width, self.memory_length = num_heads, head_width, memory_length
         inner = num_heads * head_width
-        self.project = nn.Linear(width, 3 * inner, bias=bias)  # queries, keys and values, one below the other
+        self.project = Linear(width, 3 * inner, bias=bias)  # queries, keys and values, one below the other
         self.scorer = scorer
-        self.output = nn.Linear(inner, width, bias=bias)
+        self.output = Linear(inner, width, bias=bias)
 
     @property
     def query(self) -> Projection:
@@ -82,8 +82,8 @@ class Attention(nn.Module):
         if same:
             query, key, value = self.project(query_states).unflatten(-1, (3, self.num_heads, -1)).unbind(1)
         else:
-            query = F.linear(query_states, *self.query).unflatten(-1, (self.num_heads, -1))
-            both = F.linear(key_states, *self._projection(1, 3)).unflatten(-1, (2, self.num_heads, -1))
+            query = linear(query_states, *self.query).unflatten(-1, (self.num_heads, -1))
+            both = linear(key_states, *self._projection(1, 3)).unflatten(-1, (2, self.num_heads, -1))
             key, value = both.unbind(1)
         mixed = self.scorer(query, key, value, layout)  # [Tq, N, D]
         return self.output(mixed.flatten(1)), kept

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from bertie.errors import SpecError
 from bertie.nn.attention.scoring import DotProduct, ScorerSpec
 from bertie.nn.layout import Layout, Side
+from bertie.nn.products import Linear
 
 
 class Relative(DotProduct):
@@ -17,7 +18,7 @@ class Relative(DotProduct):
     def __init__(self, num_heads: int, head_width: int, segments: bool):
         super().__init__()
         width = num_heads * head_width
-        self.distance = nn.Linear(width, width, bias=False)
+        self.distance = Linear(width, width, bias=False)
         self.content_bias = nn.Parameter(torch.zeros(num_heads, head_width))
         self.distance_bias = nn.Parameter(torch.zeros(num_heads, head_width))
         if segments:

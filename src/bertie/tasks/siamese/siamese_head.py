@@ -5,6 +5,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from bertie.nn.pooling import ACTIVATIONS, Activation, Projection
+from bertie.nn.products import Linear
 from bertie.spec import Spec
 from bertie.tasks.siamese.vector_losses import relation
 
@@ -28,8 +29,8 @@ class SiameseHead(nn.Module):
     def __init__(self, width: int, dense: DenseSpec | None, num_labels: int):
         super().__init__()
         self.activation: Activation = "identity" if dense is None else dense.activation
-        self.dense = None if dense is None else nn.Linear(width, dense.size, bias=dense.bias)
-        self.labels = nn.Linear(3 * (dense.size if dense else width), num_labels) if num_labels else None
+        self.dense = None if dense is None else Linear(width, dense.size, bias=dense.bias)
+        self.labels = Linear(3 * (dense.size if dense else width), num_labels) if num_labels else None
 
     def vectors(self, pooled: Tensor) -> Tensor:
         return pooled if self.dense is None else ACTIVATIONS[self.activation](self.dense(pooled))
