@@ -18,6 +18,7 @@ from bertie.cli.standard_output import checked_stdout
 from bertie.errors import UserError
 
 JOBS = "bertie.jobs"
+VIEWS = "bertie.jobs.text.corpus_views"
 
 
 class Verb(NamedTuple):
@@ -35,13 +36,9 @@ VERBS = {
             "build": Verb("Build a corpus from text files.", f"{JOBS}.text.corpus_jobs:BuildCorpusJob"),
             "add": Verb("Append documents to a corpus.", f"{JOBS}.text.corpus_jobs:AddToCorpusJob"),
             "verify": Verb("Check that every byte is as it was written.", f"{JOBS}.text.corpus_jobs:VerifyCorpusJob"),
-            "report": Verb(
-                "Report counts, lengths, scripts, what was left out.", f"{JOBS}.text.corpus_views:ReportCorpusJob"
-            ),
-            "show": Verb(
-                "Print a document with its sentences, words and pieces.", f"{JOBS}.text.corpus_views:ShowDocumentJob"
-            ),
-            "freeze": Verb("Write static masks.", f"{JOBS}.text.corpus_views:FreezeCorpusJob"),
+            "report": Verb("Report counts, lengths, scripts, what was left out.", f"{VIEWS}:ReportCorpusJob"),
+            "show": Verb("Print a document with its sentences, words and pieces.", f"{VIEWS}:ShowDocumentJob"),
+            "freeze": Verb("Write static masks.", f"{VIEWS}:FreezeCorpusJob"),
         },
     ),
     "embed": Verb("Turn every text of a file into a vector.", f"{JOBS}.embed:EmbedJob"),

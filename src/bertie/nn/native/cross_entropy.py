@@ -10,7 +10,9 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from bertie.nn.native.library import is_plain, lazy_library
+from bertie.nn.native.library import lazy_library
+from bertie.nn.products.choice import Role, is_plain
+from bertie.nn.products.linear import engine_of, forward_product, multiply
 
 POINTER, WHOLE = ctypes.c_void_p, ctypes.c_int64
 COLUMNS = 2048  # of the vocabulary in one product; measured: 1.4x one product over all of it
@@ -74,10 +76,14 @@ class _LinearCrossEntropy(torch.autograd.Function):
         library = kernel()
         assert library is not None
         num_rows, size = len(states), len(weight)
-        logits = torch.empty(num_rows, size)
-        for first in range(0, size, COLUMNS):
-            part = slice(first, first + COLUMNS)
-            torch.mm(states, weight[part].t(), out=logits[:, part])
+        learning = any(ctx.needs_input_grad)
+        if engine_of(states, weight, learning) is None:
+            logits = torch.empty(num_rows, size)
+            for first in range(0, size, COLUMNS):
+                part = slice(first, first + COLUMNS)
+                torch.mm(states, weight[part].t(), out=logits[:, part])
+        else:
+            logits = forward_product(states, weight, learning)
         losses, correct = torch.empty(num_rows), torch.empty(num_rows)
         dice = None if dice is None else dice.contiguous()
         drawn = torch.empty(0 if dice is None else num_rows, dtype=torch.int64)
@@ -85,7 +91,7 @@ class _LinearCrossEntropy(torch.autograd.Function):
         pointers = (None if array is None else array.data_ptr() for array in arrays)
         library.cross_entropy(*pointers, num_rows, size, torch.get_num_threads())
         ctx.mark_non_differentiable(correct, drawn)
-        if any(ctx.needs_input_grad):
+        if learning:
             ctx.save_for_backward(states, weight, logits)
         return losses, correct, drawn
 
@@ -93,6 +99,6 @@ class _LinearCrossEntropy(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor, *unused: Tensor) -> tuple[Tensor | None, ...]:
         states, weight, of_logits = ctx.saved_tensors
-        of_states = (of_logits @ weight) * gradient[:, None]
-        of_weight = of_logits.t() @ (states * gradient[:, None])
+        of_states = multiply(Role.STATES_GRADIENT, of_logits, weight, weight) * gradient[:, None]
+        of_weight = multiply(Role.WEIGHT_GRADIENT, of_logits.t(), states * gradient[:, None], weight)
         return of_states, of_weight, of_logits.t() @ gradient, None, None

@@ -11,7 +11,8 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from bertie.nn.native.library import is_plain, lazy_library
+from bertie.nn.native.library import lazy_library
+from bertie.nn.products.choice import is_plain
 
 POINTER = ctypes.c_void_p
 TYPES: list[Any] = [POINTER] * 3 + [ctypes.c_int64, ctypes.c_float, ctypes.c_uint64, ctypes.c_int]

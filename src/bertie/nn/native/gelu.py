@@ -4,11 +4,12 @@ import ctypes
 from typing import Any
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
-from bertie.nn.native.library import is_plain, lazy_library
+from bertie.nn.native.library import lazy_library
+from bertie.nn.products.choice import is_plain
+from bertie.nn.products.linear import Linear, forward_product, linear_gradients
 
 POINTER, WHOLE, FLAG = ctypes.c_void_p, ctypes.c_int64, ctypes.c_int
 
@@ -57,7 +58,7 @@ kernel = lazy_library("gelu.c", CHECK, TYPES)
 def linear_gelu(linear: nn.Linear, states: Tensor, exact: bool = True) -> Tensor | None:
     """gelu(linear(states)), by tanh unless `exact`; or None where torch should do it."""
     # Nothing may be bypassed: neither a subclass's own forward nor a hook.
-    plain = type(linear) is nn.Linear and not (linear._forward_hooks or linear._forward_pre_hooks)
+    plain = type(linear) in (Linear, nn.Linear) and not (linear._forward_hooks or linear._forward_pre_hooks)
     if not plain or linear.bias is None or not is_plain(states, linear.weight, linear.bias) or kernel() is None:
         return None
     hidden: Tensor = _LinearGelu.apply(states, linear.weight, linear.bias, exact)
@@ -77,8 +78,8 @@ class _LinearGelu(torch.autograd.Function):
     def forward(ctx: Any, states: Tensor, weight: Tensor, bias: Tensor, exact: bool) -> Tensor:
         library = kernel()
         assert library is not None
-        sums, bias = F.linear(states, weight), bias.contiguous()
         learning = any(ctx.needs_input_grad)
+        sums, bias = forward_product(states, weight, learning), bias.contiguous()
         hidden = torch.empty_like(sums) if learning else sums
         pointers = (tensor.data_ptr() for tensor in (sums, bias, hidden))
         library.add_bias_gelu(*pointers, sums[..., 0].numel(), sums.shape[-1], exact, torch.get_num_threads())
@@ -95,14 +96,9 @@ class _LinearGelu(torch.autograd.Function):
         states, weight, sums = ctx.saved_tensors
         gradient = gradient.clone(memory_format=torch.contiguous_format)
         library.gelu_backward(sums.data_ptr(), gradient.data_ptr(), sums.numel(), ctx.exact, torch.get_num_threads())
-        flat = gradient.flatten(0, -2)
         of_states, of_weight, of_bias, _ = ctx.needs_input_grad  # weights may be frozen
-        return (
-            gradient @ weight if of_states else None,
-            flat.t() @ states.flatten(0, -2) if of_weight else None,
-            flat.sum(0) if of_bias else None,
-            None,
-        )
+        gradients = linear_gradients(gradient, states, weight, of_states, of_weight)
+        return *gradients, gradient.flatten(0, -2).sum(0) if of_bias else None, None
 
 
 class _GatedGelu(torch.autograd.Function):

@@ -22,9 +22,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import torch
-from torch import Tensor
-
 from bertie.disk import atomic_file, is_private
 from bertie.machine import cache_file
 
@@ -140,9 +137,3 @@ def _key(source: Path, compiler: str, check: str) -> str:
     for part in (source.read_bytes(), *headers, version, processor, " ".join(FLAGS).encode(), check.encode()):
         total.update(hashlib.sha256(part).digest())
     return total.hexdigest()[:16]
-
-
-def is_plain(*tensors: Tensor) -> bool:
-    """Whether the kernels take them: float32 on the CPU, without autocast, which would make them another type."""
-    numbers = all(tensor.dtype == torch.float32 and tensor.device.type == "cpu" for tensor in tensors)
-    return numbers and not torch.is_autocast_enabled("cpu")

@@ -8,7 +8,8 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from bertie.nn.native.library import is_plain, lazy_library
+from bertie.nn.native.library import lazy_library
+from bertie.nn.products.choice import is_plain
 
 POINTER, WHOLE = ctypes.c_void_p, ctypes.c_int64
 TYPES: list[Any] = [POINTER, WHOLE] + [POINTER] * 4 + [WHOLE] * 3 + [ctypes.c_float, ctypes.c_int]

@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
 from bertie.nn.products.choice import Role, engine_for, is_plain
+from bertie.nn.products.engines import Engine
 
 
 class Linear(nn.Linear):
@@ -19,18 +20,25 @@ class Linear(nn.Linear):
 
 def linear(states: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """[..., K] -> [..., N] by a weight [N, K], as `F.linear`."""
-    if not is_plain(states, weight):
-        return F.linear(states, weight, bias)
     learning = torch.is_grad_enabled() and (states.requires_grad or weight.requires_grad)
-    num_rows = states.numel() // max(states.shape[-1], 1)
-    engine = engine_for(Role.FORWARD if learning else Role.INFERENCE, weight.shape, num_rows)
-    if engine is None:
+    if not is_plain(states, weight) or engine_of(states, weight, learning) is None:
         return F.linear(states, weight, bias)
-    if learning:
-        result: Tensor = _Linear.apply(states, weight)
-    else:
-        result = engine.linear(states.flatten(0, -2), weight).unflatten(0, states.shape[:-1])
+    result: Tensor = _Linear.apply(states, weight) if learning else forward_product(states, weight, learning)
     return result if bias is None else result + bias
+
+
+def engine_of(states: Tensor, weight: Tensor, learning: bool) -> Engine | None:
+    """None where torch should do it. Weights that learn are never kept in another layout."""
+    role = Role.FORWARD if learning else Role.INFERENCE
+    return engine_for(role, weight.shape, states.numel() // max(states.shape[-1], 1))
+
+
+def forward_product(states: Tensor, weight: Tensor, learning: bool) -> Tensor:
+    """`linear` for code with a gradient of its own, which it has if it is `learning`."""
+    engine = engine_of(states, weight, learning)
+    if engine is None:
+        return F.linear(states, weight)
+    return engine.linear(states.flatten(0, -2), weight).unflatten(0, states.shape[:-1])
 
 
 def multiply(role: Role, first: Tensor, second: Tensor, weight: Tensor) -> Tensor:
@@ -47,8 +55,7 @@ class _Linear(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, states: Tensor, weight: Tensor) -> Tensor:
         ctx.save_for_backward(states, weight)
-        flat = states.flatten(0, -2)
-        return multiply(Role.FORWARD, flat, weight.t(), weight).unflatten(0, states.shape[:-1])
+        return forward_product(states, weight, learning=True)
 
     @staticmethod
     @once_differentiable
