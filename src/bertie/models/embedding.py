@@ -6,6 +6,7 @@ Texts of similar length share a batch with a budget of tokens; a vector does not
 import warnings
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import cache
 from typing import Literal, TypedDict
@@ -17,9 +18,12 @@ from bertie.batch import Batch, Ragged
 from bertie.data.batching import batches_by_length
 from bertie.nn.encoder import Encoder
 from bertie.nn.pooling import Pooling, Projection, TokenPooling
+from bertie.nn.products.choice import Precision, products_in
+from bertie.nn.products.engines import StillWeights
 from bertie.text.tokenizers.tokens import FlatIds, UnknownCount
 
 BATCH_TOKENS = 1024  # measured: fewer cost more calls, with more the states do not fit into a core's cache
+WORTH_PACKING = 8 * BATCH_TOKENS  # tokens for which weights are put into a faster layout
 LEAST_TOKENS = 256  # a batch smaller than this is not worth a thread of its own
 
 Layers = Literal["last", "sum4", "concat4"] | int
@@ -68,6 +72,7 @@ class EncodeOptions(TypedDict, total=False):
     size: int | None  # how many numbers of each vector are kept
     max_length: int | None  # tokens at which a text is cut
     batch_tokens: int  # tokens of a batch
+    precision: Precision  # of matrix products; "bfloat16" is taken where it is faster, and rounds
     progress: bool | None  # whether to show progress; by default only in a terminal
 
 
@@ -79,6 +84,7 @@ def embed_ids(
     max_tokens: int,
     advance: Callable[[int], None],
     projection: Projection | None = None,
+    precision: Precision = "float32",
 ) -> np.ndarray:
     """Vectors [texts, width]; a text without any token, not even a special one, gets zeros.
 
@@ -88,6 +94,7 @@ def embed_ids(
     starts = np.cumsum(flat.lengths) - flat.lengths
     num_threads, device = torch.get_num_threads(), next(encoder.parameters()).device
     share = -(-int(flat.lengths.sum()) // num_threads)  # of one thread, rounded up
+    still = StillWeights() if int(flat.lengths.sum()) >= WORTH_PACKING else nullcontext
     batches = list(batches_by_length(flat.lengths, min(max_tokens, max(share, LEAST_TOKENS))))
 
     def embed(rows: np.ndarray) -> int:
@@ -95,7 +102,7 @@ def embed_ids(
         rows, lengths = rows[lengths > 0], lengths[lengths > 0]
         if len(rows):
             tokens = Ragged(torch.from_numpy(flat.ids[_indices(starts[rows], lengths)]), torch.from_numpy(lengths))
-            with torch.inference_mode():
+            with torch.inference_mode(), products_in(precision), still():
                 encoded = encoder(
                     Batch({"tokens": tokens.to(device)}),
                     keep_layers=pooling.needs_layers,

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Any, Unpack, get_args
 
 import numpy as np
 import torch
@@ -27,6 +27,7 @@ from bertie.models.sentence import SentenceSettings, learned_settings, read_sent
 from bertie.models.summary import summarize, summary_html, summary_text
 from bertie.nn.encoder import Encoded
 from bertie.nn.pooling import Pooling, Projection, TokenPooling
+from bertie.nn.products.choice import Precision
 from bertie.objectives.masked_lm import MaskedLM
 from bertie.reporting.progress import progress_line
 from bertie.tasks.task import Task
@@ -180,6 +181,7 @@ class Pretrained:
         size: int | None = None,
         max_length: int | None = None,
         batch_tokens: int = BATCH_TOKENS,
+        precision: Precision = "float32",
         progress: bool | None = None,
     ) -> Encoding:
         """Returns vectors, and how many texts were cut, empty or corrected; see `EncodeOptions` for the options.
@@ -196,6 +198,8 @@ class Pretrained:
         projection = self.settings.projection if self.settings else None
         width = self._width(how, projection)
         cut_at = self._cut_at(max_length)
+        if precision not in get_args(Precision):
+            raise InputError(f"`precision={precision}`: choose float32 or bfloat16")
         if batch_tokens < 1:
             raise InputError(f"`batch_tokens={batch_tokens}`: a batch needs at least one token")
         texts = listed_texts(texts, self.settings.prompt if self.settings else "")
@@ -204,7 +208,7 @@ class Pretrained:
             row = int(flat.lengths.argmax())
             raise self._too_long(f"text {row}", int(flat.lengths[row]))
         with progress_line("embedding", len(texts), "texts", progress) as advance:
-            vectors = embed_ids(self.model.encoder, flat, how, width, batch_tokens, advance, projection)
+            vectors = embed_ids(self.model.encoder, flat, how, width, batch_tokens, advance, projection, precision)
         bare, unknown = tokenizer.encode_ids([""]).lengths[0], tokenizer.special.count_unknown(flat.ids)
         return Encoding(
             vectors,

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Literal
 
 import numpy as np
 import torch
@@ -20,6 +19,7 @@ from bertie.errors import SpecError, UserError
 from bertie.freed_memory import release_memory
 from bertie.models.model import Model
 from bertie.nn.memory import Memory
+from bertie.nn.products.choice import Precision, products_in
 from bertie.objectives.loss_report import LossReport
 from bertie.train.distribution import ALONE, Ranks
 from bertie.train.learning.adversarial import AnyAdversary, adversarial_step
@@ -28,7 +28,6 @@ from bertie.train.learning.gradients import add_gradients
 from bertie.train.learning.optimizer import Optimizer
 
 Micros = Sequence[Batch]
-Precision = Literal["float32", "bfloat16"]  # of matrix products; weights, sums and losses are float32
 DTYPES: dict[Precision, torch.dtype] = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 CLIP = 1.0  # the largest norm of all gradients together
 
@@ -80,7 +79,8 @@ def take_step(
     torch.manual_seed(step_seed(seed, step, ranks.rank))
     optimizer.zero_grad()
     kept: list[Memory] | None = [] if keep_memory else None
-    report = accumulate(model, micros, precision, ranks, adversary, memory, kept)
+    with products_in(precision):
+        report = accumulate(model, micros, precision, ranks, adversary, memory, kept)
     if ranks.size > 1:
         report = ranks.sum_report(report)
     for name, figure in report.losses.items():
@@ -112,7 +112,7 @@ def accumulate(
 ) -> LossReport:
     """Adds up the gradients of a whole step, over all ranks, and returns the report of this rank. The rows continue
     those of `memory`; the memory of each micro-batch is put into `kept`, where that is given."""
-    autocast = partial(torch.autocast, "cpu", DTYPES[precision], enabled=precision != "float32")
+    autocast = partial(torch.autocast, "cpu", DTYPES[precision], enabled=False)
 
     def forward(micro: Batch) -> LossReport:
         with autocast():

@@ -7,12 +7,12 @@ from bertie.batch import Batch
 from bertie.data.data_schedule import Cursor
 from bertie.models.model import Model
 from bertie.models.recipe import Recipe
+from bertie.nn.products.choice import Precision
 from bertie.train.budget import AnyBudget
 from bertie.train.learning.adversarial import AnyAdversary
 from bertie.train.learning.learning_rates import LearningSpec
 from bertie.train.learning.optimizer import AnyOptimizer
 from bertie.train.learning.schedule import AnySchedule
-from bertie.train.loop import Precision
 
 
 class RunOptions(Protocol):

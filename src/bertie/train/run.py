@@ -18,6 +18,7 @@ from bertie.models.folder.adapter_folder import ADAPTER, write_adapter
 from bertie.models.model import Model
 from bertie.models.pretrained import Pretrained
 from bertie.nn.low_rank import is_adapted, merged
+from bertie.nn.products.choice import describe
 from bertie.objectives.loss_report import LossReport
 from bertie.reporting.events import OnEvent, ignore
 from bertie.text.tokenizers.tokenizer import Tokenizer
@@ -148,7 +149,12 @@ class _Run:
     ):
         self.folder, self.model, self.data, self.options, self.digest = folder, model, data, options, digest
         self.log, self.signals, self.paces, self.on_event, self.ranks = log, signals, paces, on_event, ranks
-        self.environment = {"torch": torch.__version__, "threads": torch.get_num_threads(), "processes": ranks.size}
+        self.environment = {
+            "torch": torch.__version__,
+            "threads": torch.get_num_threads(),
+            "processes": ranks.size,
+            "engine": describe(options.precision),
+        }
         self.learning = Learning() if options.learning is None else options.learning.build(model)
         self.optimizer = options.optimizer.build(model, self.learning.factor)
         self.checkpoints = Checkpoints(folder / CHECKPOINTS, options.keep)

@@ -3,50 +3,50 @@
 import pytest
 
 from bertie.errors import SpecError
-from bertie.machine import Machine, Precision
+from bertie.nn.products.choice import Class, Role
+from bertie.nn.products.measuring import EngineReport, Measured, Reports
 from bertie.train.learning import precision
-from bertie.train.learning.precision import WIDE, choose_precision
+from bertie.train.learning.precision import choose_precision
 
 
-def machine(short: Precision) -> Machine:
-    precisions = {"float32": Precision(runs=True, speed=0.2), "bfloat16": short}
-    return Machine(cpu="a", instruction_sets=(), cores=2, threads=2, memory=1, torch="2", precisions=precisions)
+def reports(gain: float, note: str = "") -> Reports:
+    def one(speed: float, error: float) -> EngineReport:
+        keys = [f"{role}, {kind}" for role in Role for kind in Class]
+        return EngineReport(products={key: Measured(speed=speed, error=error) for key in keys})
+
+    short = EngineReport(note=note) if note else one(gain * 2.0, 3e-3)
+    return {"torch": one(1.0, 1e-7), "onednn": one(2.0, 1.5e-7), "onednn-bfloat16": short}
 
 
-@pytest.mark.parametrize(
-    ("short", "chosen"),
-    [
-        (Precision(runs=True, speed=0.7), "bfloat16"),
-        (Precision(runs=True, speed=0.25), "float32"),
-        (Precision(runs=False, speed=None, note="crashes (SIGILL)"), "float32"),
-    ],
-)
-def test_auto_takes_what_is_faster(short: Precision, chosen: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(precision, "cpu_flags", lambda: {"avx512_bf16"})
-    monkeypatch.setattr(precision, "probe", lambda: machine(short))
-    found, why = choose_precision("auto", WIDE)
+def machine(monkeypatch: pytest.MonkeyPatch, found: Reports, flags: str = "amx_bf16") -> None:
+    monkeypatch.setattr(precision, "cpu_flags", lambda: {flags})
+    monkeypatch.setattr(precision, "measured_engines", lambda short: found)
+
+
+@pytest.mark.parametrize(("gain", "chosen"), [(3.0, "bfloat16"), (1.6, "bfloat16"), (1.2, "float32")])
+def test_auto_takes_what_is_worth_it(gain: float, chosen: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    machine(monkeypatch, reports(gain))
+    found, why = choose_precision("auto", 256)
     assert found == chosen
-    assert "bfloat16" in why
-    assert short.note in why
+    assert why == f"products in bfloat16 run at {gain:.2f} times their speed in float32 at width 256 here"
 
 
 def test_nothing_is_measured_where_it_cannot_be_faster(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(precision, "cpu_flags", lambda: {"avx2"})
-    monkeypatch.setattr(precision, "probe", lambda: pytest.fail("measured"))
-    assert choose_precision("auto", WIDE)[0] == "float32"
-    assert choose_precision("bfloat16", WIDE)[0] == "bfloat16"
-
-
-def test_narrow_models_keep_their_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(precision, "cpu_flags", lambda: {"amx_bf16"})
-    monkeypatch.setattr(precision, "probe", lambda: machine(Precision(runs=True, speed=2.0)))
-    assert choose_precision("auto", WIDE)[0] == "bfloat16"
-    assert choose_precision("auto", 384) == ("float32", "at width 384 it is faster than bfloat16")
-    assert choose_precision("bfloat16", 384) == ("bfloat16", "as asked")
+    machine(monkeypatch, {}, flags="avx2")
+    assert choose_precision("auto", 768)[0] == "float32"
+    found, why = choose_precision("bfloat16", 768)
+    assert found == "bfloat16"
+    assert "no instructions" in why
 
 
 def test_what_would_end_the_process_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(precision, "cpu_flags", lambda: {"amx_bf16"})
-    monkeypatch.setattr(precision, "probe", lambda: machine(Precision(runs=False, speed=None, note="crashes (SIGILL)")))
-    with pytest.raises(SpecError, match="bfloat16 crashes"):
-        choose_precision("bfloat16", WIDE)
+    machine(monkeypatch, reports(1.0, note="crashes (SIGILL)"))
+    assert choose_precision("auto", 768) == ("float32", "bfloat16 crashes (SIGILL) here")
+    with pytest.raises(SpecError, match=r"bfloat16 crashes \(SIGILL\) on this machine; give `precision=float32`"):
+        choose_precision("bfloat16", 768)
+
+
+def test_what_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    machine(monkeypatch, reports(0.5))
+    assert choose_precision("float32", 768) == ("float32", "as asked")
+    assert choose_precision("bfloat16", 768) == ("bfloat16", "as asked")

@@ -28,7 +28,7 @@ SHORT = 3e-2  # the largest error of one with 16 bits: catches nonsense, not rou
 
 
 class Role(StrEnum):
-    """What a product is for. Weights may be kept in another layout for inference only."""
+    """What a product is for. `INFERENCE` is forward in a block of `StillWeights`."""
 
     INFERENCE = "inference"
     FORWARD = "forward"
@@ -63,7 +63,7 @@ def class_of(shape: Sequence[int]) -> Class:
 
 
 _forced: ContextVar[str | None] = ContextVar("forced", default=None)
-_precision: Precision = "float32"
+_precision: ContextVar[Precision] = ContextVar("precision", default="float32")
 
 
 def engine_for(role: Role, weight: Sequence[int], num_rows: int) -> Engine | None:
@@ -76,7 +76,7 @@ def engine_for(role: Role, weight: Sequence[int], num_rows: int) -> Engine | Non
         return None if forced == "torch" else engine
     if num_rows * weight[0] * weight[1] < LEAST_WORK:
         return None
-    name = chosen(_precision)[role, class_of(weight)]
+    name = chosen(_precision.get())[role, class_of(weight)]
     return None if name == "torch" else ENGINES[name]
 
 
@@ -99,13 +99,12 @@ def use_engine(name: str) -> Iterator[None]:
 
 @contextmanager
 def products_in(precision: Precision) -> Iterator[None]:
-    """Allows engines of this precision in the block."""
-    global _precision
-    before, _precision = _precision, precision
+    """Allows engines of this precision in the block. A thread that is started inside has to ask again."""
+    token = _precision.set(precision)
     try:
         yield
     finally:
-        _precision = before
+        _precision.reset(token)
 
 
 Choice = dict[tuple[Role, Class], str]
@@ -126,6 +125,8 @@ def chosen(precision: Precision) -> Choice:
             for name, report in reports.items():
                 found, fastest = report.products.get(key), reports[best].products.get(key)
                 if base is None or found is None or fastest is None or name == "torch":
+                    continue
+                if role is not Role.INFERENCE and ENGINES[name].multiply is None:
                     continue
                 limit = NEAR * base.error if ENGINES[name].exact else SHORT if precision != "float32" else 0.0
                 if found.error <= limit and found.speed >= FASTER * base.speed and found.speed > fastest.speed:

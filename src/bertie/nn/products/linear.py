@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
 from bertie.nn.products.choice import Role, engine_for, is_plain
-from bertie.nn.products.engines import Engine
+from bertie.nn.products.engines import Engine, weights_are_still
 
 
 class Linear(nn.Linear):
@@ -20,25 +20,28 @@ class Linear(nn.Linear):
 
 def linear(states: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """[..., K] -> [..., N] by a weight [N, K], as `F.linear`."""
-    learning = torch.is_grad_enabled() and (states.requires_grad or weight.requires_grad)
-    if not is_plain(states, weight) or engine_of(states, weight, learning) is None:
+    tensors = (states, weight) if bias is None else (states, weight, bias)
+    learning = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors)
+    if not is_plain(*tensors) or engine_of(states, weight, learning) is None:
         return F.linear(states, weight, bias)
-    result: Tensor = _Linear.apply(states, weight) if learning else forward_product(states, weight, learning)
-    return result if bias is None else result + bias
+    if not learning:
+        return forward_product(states, weight, learning, bias)
+    result: Tensor = _Linear.apply(states, weight, bias)
+    return result
 
 
 def engine_of(states: Tensor, weight: Tensor, learning: bool) -> Engine | None:
-    """None where torch should do it. Weights that learn are never kept in another layout."""
-    role = Role.FORWARD if learning else Role.INFERENCE
+    """None where torch should do it. Weights that may change are never kept in another layout."""
+    role = Role.FORWARD if learning or not weights_are_still() else Role.INFERENCE
     return engine_for(role, weight.shape, states.numel() // max(states.shape[-1], 1))
 
 
-def forward_product(states: Tensor, weight: Tensor, learning: bool) -> Tensor:
+def forward_product(states: Tensor, weight: Tensor, learning: bool, bias: Tensor | None = None) -> Tensor:
     """`linear` for code with a gradient of its own, which it has if it is `learning`."""
     engine = engine_of(states, weight, learning)
     if engine is None:
-        return F.linear(states, weight)
-    return engine.linear(states.flatten(0, -2), weight).unflatten(0, states.shape[:-1])
+        return F.linear(states, weight, bias)
+    return engine.linear(states.flatten(0, -2), weight, bias).unflatten(0, states.shape[:-1])
 
 
 def multiply(role: Role, first: Tensor, second: Tensor, weight: Tensor) -> Tensor:
@@ -53,16 +56,17 @@ def multiply(role: Role, first: Tensor, second: Tensor, weight: Tensor) -> Tenso
 
 class _Linear(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, states: Tensor, weight: Tensor) -> Tensor:
+    def forward(ctx: Any, states: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
         ctx.save_for_backward(states, weight)
-        return forward_product(states, weight, learning=True)
+        return forward_product(states, weight, True, bias)
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, Tensor | None]:
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         states, weight = ctx.saved_tensors
-        of_states, of_weight = ctx.needs_input_grad
-        return linear_gradients(gradient, states, weight, of_states, of_weight)
+        of_states, of_weight, of_bias = ctx.needs_input_grad
+        gradients = linear_gradients(gradient, states, weight, of_states, of_weight)
+        return *gradients, gradient.flatten(0, -2).sum(0) if of_bias else None
 
 
 def linear_gradients(

@@ -21,7 +21,7 @@ from torch import Tensor
 from bertie.disk import is_private, write_file
 from bertie.machine import cache_file, cache_key, signal_name
 from bertie.nn.products.choice import SHAPES, Class, Role
-from bertie.nn.products.engines import ENGINES
+from bertie.nn.products.engines import ENGINES, StillWeights
 
 VERSION = 1  # of what is measured; another one makes old answers void
 NUM_ROWS = {Class.VOCABULARY: 192}  # as many predictions as a step of 1,280 tokens has; others have
@@ -170,7 +170,7 @@ def relative_error(name: str, role: Role, first: Tensor, second: Tensor) -> floa
 def _call(name: str, role: Role, first: Tensor, second: Tensor) -> Tensor:
     engine = ENGINES[name]
     if role is Role.INFERENCE:
-        return engine.linear(first, second)
+        return engine.linear(first, second, None)
     assert engine.multiply is not None
     return engine.multiply(first, second)
 
@@ -193,15 +193,18 @@ def measure_here(names: Sequence[str]) -> Reports:
 def speeds(names: Sequence[str], role: Role, kind: Class) -> dict[str, float]:
     first, second = factors(role, kind)
     best = dict.fromkeys(names, math.inf)
-    with torch.no_grad():
+    with torch.no_grad(), StillWeights()():
         for name in names:
             _call(name, role, first, second)  # packs the weight, compiles the kernel
         for _ in range(3):
             for name in names:
-                start, end = time.perf_counter(), time.perf_counter() + SECONDS / 3
-                while (now := time.perf_counter()) < end or now == start:
+                end = time.perf_counter() + SECONDS / 3
+                while True:
+                    start = time.perf_counter()
                     _call(name, role, first, second)
-                    best[name] = min(best[name], time.perf_counter() - now)
+                    best[name] = min(best[name], (now := time.perf_counter()) - start)
+                    if now >= end:
+                        break
     size, width = SHAPES[kind]
     return {name: 2 * NUM_ROWS.get(kind, USUAL_ROWS) * size * width / taken for name, taken in best.items()}
 

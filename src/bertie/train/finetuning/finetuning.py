@@ -22,6 +22,7 @@ from bertie.models.task_recipe import task_recipe
 from bertie.models.variant import with_recipe
 from bertie.nn.feature_top import FeatureTopSpec
 from bertie.nn.low_rank import LowRankSpec, adapt
+from bertie.nn.products.choice import Precision
 from bertie.reporting.events import OnEvent, ignore
 from bertie.spec import Spec
 from bertie.tasks.examples import FIX_ROW, Examples, Policy
@@ -40,7 +41,7 @@ from bertie.train.learning.adversarial import AnyAdversary
 from bertie.train.learning.learning_rates import Learning, LearningSpec
 from bertie.train.learning.optimizer import AdamWSpec, AnyOptimizer
 from bertie.train.learning.schedule import AnySchedule, Linear
-from bertie.train.loop import CLIP, Precision
+from bertie.train.loop import CLIP
 from bertie.train.pretraining.options import MICRO_TOKENS
 from bertie.train.run import run_training
 

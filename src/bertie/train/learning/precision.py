@@ -1,38 +1,55 @@
-"""Chooses the precision to train in, and gives the reason.
+"""Chooses the precision of matrix products in training, and gives the reason.
 
-Matrix products are measured once on each machine. They decide only for wide models, where they are most of the work:
-the rest of a step gains nothing from bfloat16, and loses our own kernels, which narrow models and rows of different
-lengths need.
+Weights, states, sums and losses are float32 in any case. Products in bfloat16 are taken where the processor has
+instructions for them and they were measured to be worth it at the width of the model.
 """
 
 from bertie.errors import SpecError
-from bertie.machine import cpu_flags, probe
-from bertie.train.loop import Precision
+from bertie.machine import cpu_flags
+from bertie.nn.products.choice import NEAR, Class, Precision, Role, class_of
+from bertie.nn.products.engines import ENGINES
+from bertie.nn.products.measuring import Reports, measured_engines
 
 CHOICES = ("auto", "float32", "bfloat16")
-WORTHWHILE = 3.0  # times the speed of float32 products
-WIDE = 768  # with products 6.5 times as fast, steps of this width are 1.3 times as fast, of 512 0.8, of 256 0.5
+WORTHWHILE = 1.5  # times the speed of float32 products
 INSTRUCTIONS = {"avx512_bf16", "amx_bf16", "bf16"}
+SHORT_ENGINE = "onednn-bfloat16"
+LEARNING = (Role.FORWARD, Role.STATES_GRADIENT, Role.WEIGHT_GRADIENT)
 
 
 def choose_precision(given: str, width: int) -> tuple[Precision, str]:
     """`width` is that of the encoder."""
     if given == "float32":
         return "float32", "as asked"
-    advertised = bool(cpu_flags() & INSTRUCTIONS)
-    if given == "bfloat16" and not advertised:
-        return "bfloat16", "as asked, though the processor has no instructions for it"
-    if not advertised:
+    if not cpu_flags() & INSTRUCTIONS:
+        if given == "bfloat16":
+            return "bfloat16", "as asked, but the processor has no instructions for it: products may stay in float32"
         return "float32", "the processor has no instructions for bfloat16"
-    if given == "auto" and width < WIDE:
-        return "float32", f"at width {width:,} it is faster than bfloat16"
-    measured = probe().precisions  # also where it was given: it may end the process here
+    reports = measured_engines(short=True)  # also where it was given: it may end a process here
+    if note := reports[SHORT_ENGINE].note:
+        if given == "bfloat16":
+            raise SpecError(f"bfloat16 {note} on this machine", hint="give `precision=float32`")
+        return "float32", f"bfloat16 {note} here"
     if given == "bfloat16":
-        if not measured["bfloat16"].runs:
-            raise SpecError(f"bfloat16 {measured['bfloat16'].note} on this machine", hint="give `precision=float32`")
         return "bfloat16", "as asked"
-    plain, short = measured["float32"].speed, measured["bfloat16"].speed
-    if plain is None or short is None:
-        return "float32", f"bfloat16 {measured['bfloat16'].note or 'was not measured'} here"
-    chosen: Precision = "bfloat16" if short >= WORTHWHILE * plain else "float32"
-    return chosen, f"products in bfloat16 run at {short / plain:.2f} times their speed in float32 here"
+    gain = gain_of_short_products(reports, width)
+    chosen: Precision = "bfloat16" if gain >= WORTHWHILE else "float32"
+    return chosen, f"products in bfloat16 run at {gain:.2f} times their speed in float32 at width {width:,} here"
+
+
+def gain_of_short_products(reports: Reports, width: int) -> float:
+    """How many times as fast the three products of a layer of this width are in bfloat16, each by its best engine."""
+    kind = class_of((4 * width, width))
+    exact = [name for name in reports if ENGINES[name].exact]
+    return _seconds(reports, kind, exact) / _seconds(reports, kind, [SHORT_ENGINE])
+
+
+def _seconds(reports: Reports, kind: Class, names: list[str]) -> float:
+    """Of one FLOP of each product."""
+    total = 0.0
+    for role in LEARNING:
+        key = f"{role}, {kind}"
+        found = [reports[name].products[key] for name in names if key in reports[name].products]
+        allowed = min(one.error for one in found) * NEAR
+        total += 1 / max(one.speed for one in found if one.error <= allowed)
+    return total

@@ -5,11 +5,12 @@ from typing import Any
 from pydantic import Field, model_validator
 
 from bertie.data.data_schedule import Curriculum, Phase, Ramp
+from bertie.nn.products.choice import Precision
 from bertie.spec import Spec
 from bertie.train.budget import AnyBudget
 from bertie.train.learning.optimizer import AdamWSpec, AnyOptimizer
 from bertie.train.learning.schedule import AnySchedule, Linear
-from bertie.train.loop import CLIP, Precision
+from bertie.train.loop import CLIP
 
 MICRO_TOKENS = 4096
 
