@@ -12,13 +12,16 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from enum import StrEnum
 from functools import cache
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import torch
 from torch import Tensor
 
 from bertie.errors import SpecError
 from bertie.nn.products.engines import ENGINES, Engine
+
+if TYPE_CHECKING:
+    from bertie.nn.products.measuring import Reports
 
 Precision = Literal["float32", "bfloat16"]  # of products; weights, states, sums and losses are float32
 FASTER = 1.1  # an engine replaces torch's own if it is this many times as fast: less may be noise
@@ -115,23 +118,27 @@ def chosen(precision: Precision) -> Choice:
     """The engine of every role and class. Measures the machine, if that was never done."""
     from bertie.nn.products.measuring import measured_engines
 
-    reports = measured_engines(short=precision != "float32")
+    choice = choose(measured_engines(short=precision != "float32"), precision)
+    return {place: name if name == "torch" or _holds(name, *place) else "torch" for place, name in choice.items()}
+
+
+def choose(reports: "Reports", precision: Precision) -> Choice:
+    """The fastest engine by these reports for every role and class."""
     choice = {}
     for role in Role:
         for kind in Class:
-            key = f"{role}, {kind}"
-            base = reports["torch"].products.get(key)
-            best = "torch"
-            for name, report in reports.items():
-                found, fastest = report.products.get(key), reports[best].products.get(key)
-                if base is None or found is None or fastest is None or name == "torch":
+            found = {name: report.products.get(f"{role}, {kind}") for name, report in reports.items()}
+            base, best = found["torch"], "torch"
+            for name, one in found.items():
+                engine, fastest = ENGINES[name], found[best]
+                if base is None or one is None or fastest is None or name == "torch":
                     continue
-                if role is not Role.INFERENCE and ENGINES[name].multiply is None:
+                if role is not Role.INFERENCE and engine.multiply is None:
                     continue
-                limit = NEAR * base.error if ENGINES[name].exact else SHORT if precision != "float32" else 0.0
-                if found.error <= limit and found.speed >= FASTER * base.speed and found.speed > fastest.speed:
+                limit = NEAR * base.error if engine.exact else SHORT if precision != "float32" else 0.0
+                if one.error <= limit and one.speed >= FASTER * base.speed and one.speed > fastest.speed:
                     best = name
-            choice[role, kind] = best if best == "torch" or _holds(best, role, kind) else "torch"
+            choice[role, kind] = best
     return choice
 
 

@@ -23,7 +23,7 @@ from bertie.machine import cache_file, cache_key, signal_name
 from bertie.nn.products.choice import SHAPES, Class, Role
 from bertie.nn.products.engines import ENGINES, StillWeights
 
-VERSION = 1  # of what is measured; another one makes old answers void
+VERSION = 2  # of what is measured; another one makes old answers void
 NUM_ROWS = {Class.VOCABULARY: 192}  # as many predictions as a step of 1,280 tokens has; others have
 USUAL_ROWS = 1024
 SECONDS = 0.02  # for each product, at least three times
