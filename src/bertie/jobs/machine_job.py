@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Any, ClassVar
 
-from rich.box import SIMPLE
+from rich.box import SIMPLE_HEAD
 from rich.table import Column, Table
 
 from bertie.jobs.job import Job, option
@@ -55,14 +55,15 @@ class MachineResult(Result):
             facts[name] = f"{precision.speed:.3f} {unit}" if precision.runs and precision.speed else precision.note
         facts["fastest"] = f"{machine.fastest(exact=False)}; float32 where nothing may be lost"
         yield from (f"{name:<13} {value}" for name, value in facts.items())
+        yield "\nMatrix products in GFLOP/s on one thread, by engine; * is in use for float32:"
         yield self._engines()
         for name, report in self.reports.items():
             if report.note:
                 yield f"{name} {report.note}"
 
     def _engines(self) -> Table:
-        headers = (Column(name, no_wrap=True) for name in ("", *self.reports))
-        table = Table(*headers, title="Matrix products, GFLOP/s on one thread; * is in use", box=SIMPLE)
+        headers = (Column(name, min_width=len(name)) for name in ("", *self.reports))
+        table = Table(*headers, box=SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
         for role in Role:
             for kind in Class:
                 cells = []
