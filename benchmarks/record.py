@@ -20,9 +20,9 @@ RESULTS = Path(__file__).with_name("RESULTS.md")
 MOST_FOREIGN, MOST_SPREAD = 0.05, 0.10  # more of either, and a figure decides nothing
 HEADER = """# Results
 
-What the benchmarks measured, by kind of machine, the newest run last. `make bench-results` shows the latest figures of all
-machines side by side, and what became slower. Only runs with their default options are here. Figures of a machine that
-was not quiet are marked: they decide nothing.
+What the benchmarks measured, by kind of machine, the newest run last. `make bench-results` shows the latest figures of
+all machines side by side, and what became slower. Figures of a machine that was not quiet are marked: they decide
+nothing.
 """
 BEGIN, END = "<!-- ", " -->"
 # The most telling instruction set first: flags of /proc/cpuinfo, and what they are called.

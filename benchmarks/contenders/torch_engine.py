@@ -6,6 +6,7 @@ A peer's second row gets the engine that bertie chose. torch reaches oneDNN thro
 
 import importlib
 import os
+from typing import Any
 
 import torch
 
@@ -35,12 +36,16 @@ def set_up() -> None:
     """Threads, and the engine of a peer's second row."""
     torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
     if os.environ.get(VARIABLE) == ONEDNN:
-        torch.backends.mkldnn.matmul.fp32_precision = "bf16"
+        matmul_settings().fp32_precision = "bf16"
+
+
+def matmul_settings() -> Any:
+    return torch.backends.mkldnn.matmul  # type: ignore[attr-defined]
 
 
 def peer_engine() -> str:
     """After `set_up`."""
-    if torch.backends.mkldnn.matmul.fp32_precision != "bf16":
+    if matmul_settings().fp32_precision != "bf16":
         return ""
     return f"oneDNN, {'float32' if is_accurate() else '16-bit'} products"
 
