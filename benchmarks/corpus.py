@@ -17,7 +17,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from benchmarks.command import SHARED, new_parser, positive, run_alone, say
+from benchmarks.command import SHARED, new_parser, positive, read_options, run_alone, say
 from benchmarks.corpus_figures import (
     ALIKE,
     CHINESE,
@@ -33,6 +33,7 @@ from benchmarks.corpus_figures import (
 from benchmarks.corpus_text import Source, prepare
 from benchmarks.corpus_turns import Turn, take_turn
 from benchmarks.environment import peers_python
+from benchmarks.record import Figure, doubt_of_spread, keep, new_entry
 from bertie.data.manifest import Manifest
 from bertie.errors import UserError
 from bertie.machine import cpu_name, num_cores
@@ -81,7 +82,7 @@ def parse(words: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--only", nargs="+", choices=list(FIELD), metavar="NAME", help=f"of {', '.join(FIELD)}")
     parser.add_argument("--data", type=Path, default=SHARED / "data", help=f"folder with {ENGLISH} and {MANDARIN}")
     parser.add_argument("--vocab", type=Path, default=SHARED / "vocab", help=f"folder with {UNCASED} and {HAN}")
-    return parser.parse_args(words)
+    return read_options(parser, words, trial=("sample", "only"))
 
 
 def run(options: argparse.Namespace, warning: str | None) -> int:
@@ -121,6 +122,7 @@ def run(options: argparse.Namespace, warning: str | None) -> int:
     if results["differs"]:
         say(f"error: {results['differs']}, the speeds mean nothing")
         return 1
+    keep(options, new_entry("corpus.py", results, recorded(results), results["foreign_load"]))
     return 1 if options.strict and not all(bar["holds"] for bar in results["bars"]) else 0
 
 
@@ -191,6 +193,26 @@ def summarise(
         "bars": [asdict(bar) | {"holds": bar.holds, "line": str(bar)} for bar in judge(rows)],
         "turns": {name: [asdict(turn) for turn in one] for name, one in turns.items()},
     }
+
+
+def recorded(results: Mapping[str, Any]) -> list[Figure]:
+    """The bars, then the speeds."""
+    doubts = {name: doubt_of_spread(row["spread"]) for name, row in results["rows"].items()}
+    doubt = next(filter(None, doubts.values()), "")
+    bars = [
+        Figure(
+            bar["name"],
+            bar["value"],
+            bar["limit"],
+            verdict="holds" if bar["holds"] else "BROKEN",
+            at_most=bar["at_most"],
+            doubt="" if bar["at_most"] else doubt,  # neither disk nor memory depends on who else is there
+        )
+        for bar in results["bars"]
+    ]
+    named = {bar.name for bar in bars}
+    speeds = [Figure(f"MB/s of {name}", row["best"], doubt=doubts[name]) for name, row in results["rows"].items()]
+    return [*bars, *(figure for figure in speeds if figure.name not in named)]
 
 
 def ratios(rows: Mapping[str, Row]) -> list[str]:

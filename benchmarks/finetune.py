@@ -19,13 +19,24 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import numpy as np
 import torch
 
-from benchmarks.command import SHARED, new_parser, positive, run_alone, started
-from benchmarks.contenders.minilm import FOLDER, NAME, WIDTH
+from benchmarks.command import (
+    SHARED,
+    Place,
+    engines_of,
+    new_parser,
+    positive,
+    read_options,
+    run_alone,
+    started,
+    with_same_engine,
+)
+from benchmarks.contenders.minilm import FOLDER, NAME, PRODUCTS, WIDTH
 from benchmarks.environment import peers_python
 from benchmarks.figures import OURS
 from benchmarks.labelled_sets import SETS, Row, drawn, write_rows
-from benchmarks.learning_turns import Wish, compare
+from benchmarks.learning_turns import PEAK, Wish, compare, foreign_load, recorded
 from benchmarks.learning_turns import describe as describe_rows
+from benchmarks.record import keep, new_entry
 from bertie.machine import cpu_name, num_cores
 from bertie.tasks.label_sets import sorted_labels
 
@@ -43,7 +54,7 @@ class Exercise:
     length: int
     steps: int
     must: float
-    goal: float
+    goal: float | None = None
 
     @property
     def num_rows(self) -> int:
@@ -56,9 +67,9 @@ class Exercise:
 
 
 EXERCISES = {
-    "SST-2": Exercise("sst2", "classify", 128, 20, 2.5, 3.0),
-    "CoNLL-2003": Exercise("conll", "tag", 256, 16, 2.0, 2.5),
-    "SQuAD": Exercise("squad", "answer", 384, 6, 2.0, 2.5),
+    "SST-2": Exercise("sst2", "classify", 128, 20, 3.5, 5.0),
+    "CoNLL-2003": Exercise("conll", "tag", 256, 16, 3.5, 5.0),
+    "SQuAD": Exercise("squad", "answer", 384, 6, 5.0),
 }
 
 
@@ -72,7 +83,7 @@ def parse(words: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--steps", type=positive, help="of every turn, instead of each set's own: for a trial")
     parser.add_argument("--threads", type=positive, default=2, help="of every contender (default 2)")
     parser.add_argument("--data", type=Path, default=SHARED / "data", help="folder with sst2, conll2003 and squad")
-    return parser.parse_args(words)
+    return read_options(parser, words, trial=("only", "steps"))
 
 
 def run(options: argparse.Namespace, warning: str | None) -> int:
@@ -82,26 +93,29 @@ def run(options: argparse.Namespace, warning: str | None) -> int:
             name: replace(EXERCISES[name], steps=options.steps or EXERCISES[name].steps) for name in options.only
         }
         requests = {name: request_of(exercise, options.data, folder) for name, exercise in exercises.items()}
-        peers = peers_python(options.peers_python)
-        modules = {PEER: ("finetune_trainer", peers), OURS: ("finetune_bertie", Path(sys.executable))}
-        workers = stack.enter_context(started(modules, options.threads, folder))
+        own, peers = Path(sys.executable), peers_python(options.peers_python)
+        places = with_same_engine(PEER, {PEER: Place("finetune_trainer", peers), OURS: Place("finetune_bertie", own)})
+        workers = stack.enter_context(started({**places, PEAK: Place("gemm", own)}, options.threads, folder))
         results = {
-            name: compare(name, exercises[name].wish, workers, request, exercises[name].steps, options.rounds)
+            name: compare(name, exercises[name].wish, workers, request, PRODUCTS, exercises[name].steps, options.rounds)
             for name, request in requests.items()
         }
         versions = {name: worker.versions for name, worker in workers.items()}
+        engines = engines_of(workers)
     report = {
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
         "machine": {"cpu": cpu_name(), "cores": num_cores(), "threads": options.threads, "torch": torch.__version__},
         "model": NAME,
         "rounds": options.rounds,
         "versions": versions,
+        "engines": engines,
         "warning": warning,
         "rows": results,
     }
     print(describe(report))
     if options.json:
         options.json.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
+    keep(options, new_entry("finetune.py", report, recorded(results, PEER), foreign_load(results), engines))
     broken = [row for row in results.values() if not row["bar"]["holds"]]
     return 1 if options.strict and broken else 0
 
@@ -142,7 +156,7 @@ def describe(report: dict[str, Any]) -> str:
         f"fine-tuning {report['model']}, float32, batches of {BATCH}, {machine['threads']} threads, {machine['cpu']}, "
         f"{report['rounds']} rounds"
     )
-    return "\n".join([head, *describe_rows(report["rows"], PEER)])
+    return "\n".join([head, *describe_rows(report["rows"], PEER, report["engines"])])
 
 
 if __name__ == "__main__":

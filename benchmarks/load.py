@@ -1,7 +1,9 @@
 """Who uses the processor: the system's counters enter, seconds leave; None where it has no such counter."""
 
 import os
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 TICKS = os.sysconf("SC_CLK_TCK")
 QUIET_LOAD = 0.5
@@ -32,3 +34,10 @@ def load_warning(load: float) -> str | None:
     if load <= QUIET_LOAD:
         return None
     return f"the machine is not quiet (load average {load:.1f}): figures of this run are worth little"
+
+
+def foreign_share(turns: Iterable[Mapping[str, Any]], cores: int) -> float:
+    """Which share of the processor others used during these turns."""
+    counted = [turn for turn in turns if "foreign" in turn]
+    spent = sum(turn.get("wall", turn.get("seconds", 0.0)) for turn in counted)
+    return sum(turn["foreign"] for turn in counted) / (spent * cores) if spent else 0.0

@@ -11,14 +11,20 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from benchmarks.command import SHARED
+import torch
+
+from benchmarks.command import SHARED, add_record
 from benchmarks.load import load_warning
 from benchmarks.lock import only_one
+from benchmarks.record import Figure, keep, new_entry
 from benchmarks.texts import write_articles
 
 COMMAND = (sys.executable, "-m", "bertie.cli.app")
@@ -35,9 +41,10 @@ CONFIGURATIONS = {
 
 def main(arguments: Sequence[str] | None = None) -> int:
     options = read_options(arguments)
-    if warning := load_warning(os.getloadavg()[0]):
+    warning = load_warning(os.getloadavg()[0])
+    if warning:
         print(warning)
-    worst = 0.0
+    errors: dict[str, float] = {}
     with only_one(), tempfile.TemporaryDirectory() as folder:
         corpus = options.corpus or make_corpus(options.data, Path(folder))
         print(f"{'':<20} {'time':>21}  {'':>7} {'memory':>23}")
@@ -46,18 +53,42 @@ def main(arguments: Sequence[str] | None = None) -> int:
             plan = planned(given)
             seconds, memory = measured([*given, "--out", str(Path(folder) / f"run-{number}")])
             of_time, of_memory = plan["total_seconds"] / seconds, plan["memory"] / memory
-            worst = max(worst, abs(of_time - 1), abs(of_memory - 1))
+            errors |= {f"{name}: error of time": abs(of_time - 1), f"{name}: error of memory": abs(of_memory - 1)}
             told = f"{plan['total_seconds']:7.1f} s for {seconds:7.1f} s  ({of_time:.2f})"
             print(f"{name:<20} {told} {plan['memory'] / 1e6:6.0f} MB for {memory / 1e6:6.0f} MB ({of_memory:.2f})")
+    worst = max(errors.values())
     print(f"worst error {worst:.0%}, allowed {LARGEST_ERROR:.0%}")
+    keep(options, new_entry("plan.py", report(), recorded(errors, warning), 0.0))
     return int(worst > LARGEST_ERROR)
+
+
+def report() -> dict[str, Any]:
+    versions = {name: version(name) for name in ("bertie", "torch")}
+    date = datetime.now(UTC).isoformat(timespec="seconds")
+    machine = {"threads": torch.get_num_threads()}
+    return {"date": date, "machine": machine, "rounds": 1, "versions": {"bertie": versions}}
+
+
+def recorded(errors: Mapping[str, float], warning: str | None) -> list[Figure]:
+    return [
+        Figure(
+            name,
+            error,
+            LARGEST_ERROR,
+            verdict="holds" if error <= LARGEST_ERROR else "BROKEN",
+            at_most=True,
+            doubt="the machine was not quiet" if warning else "",
+        )
+        for name, error in errors.items()
+    ]
 
 
 def read_options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="Plans beside what the runs then took.")
     parser.add_argument("--data", type=Path, default=SHARED, help="the folder with real text")
     parser.add_argument("--corpus", type=Path, help="a corpus folder, instead of one made from --data")
-    return parser.parse_args(arguments)
+    add_record(parser)
+    return parser.parse_args(arguments, argparse.Namespace(trial=[]))
 
 
 def make_corpus(data: Path, folder: Path) -> Path:

@@ -20,11 +20,24 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import torch
 from torch import nn
 
-from benchmarks.command import SHARED, new_parser, positive, run_alone, say, started
+from benchmarks.command import (
+    SHARED,
+    Place,
+    engines_of,
+    new_parser,
+    positive,
+    read_options,
+    run_alone,
+    say,
+    started,
+    with_same_engine,
+)
 from benchmarks.contenders.instances import Instance, write_instances
 from benchmarks.environment import peers_python
-from benchmarks.figures import OURS, Bar, Speed, paired_ratio
+from benchmarks.figures import OURS, SAME_ENGINE, Bar, Peak, Speed, paired_ratio
+from benchmarks.load import foreign_share
 from benchmarks.pretrain_instances import make_corpus, make_instances
+from benchmarks.record import Figure, doubt_of_spread, keep, new_entry
 from benchmarks.worker import Settings, Worker
 from bertie.errors import UserError
 from bertie.inspection.costs import forward_flops
@@ -57,16 +70,17 @@ class Row:
     attention_dropout: float = 0.0
     must: float | None = None
     goal: float | None = None
+    must_share: float | None = None  # of the peak
     goal_share: float | None = None
     peer: Mapping[str, Any] = field(default_factory=dict)  # what the peer's model is opened with
 
 
 ROWS = {
-    "mini": Row("mini", 8, must=3.0, goal=4.0, goal_share=0.60),
+    "mini": Row("mini", 8, must=4.5, goal=6.0, must_share=0.50, goal_share=0.65),
     "mini, attention dropout 0.1": Row("mini", 8, attention_dropout=0.1),
     "tiny": Row("tiny", 24),
-    "small": Row("small", 4),
-    "base": Row("base", 1),
+    "small": Row("small", 4, goal=4.0),
+    "base": Row("base", 1, must=1.8, goal=2.5),
     "roberta": Row("mini", 8, "roberta", must=2.0, goal=3.0),
     "albert": Row("mini", 8, "albert", must=2.0, goal=3.0),
     "electra": Row("mini", 8, "electra", must=2.0, goal=3.0),
@@ -85,7 +99,7 @@ def parse(words: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--threads", type=positive, default=2, help="of every contender (default 2)")
     parser.add_argument("--data", type=Path, default=SHARED / "data", help="folder with en_wiki.jsonl.gz")
     parser.add_argument("--vocab", type=Path, default=SHARED / "vocab/bert-base-uncased", help="a tokenizer's folder")
-    return parser.parse_args(words)
+    return read_options(parser, words, trial=("only",))
 
 
 def run(options: argparse.Namespace, warning: str | None) -> int:
@@ -102,25 +116,30 @@ def run(options: argparse.Namespace, warning: str | None) -> int:
                 instances[row.family] = make_instances(recipe, corpus, tokenizer, NUM_ROWS, LENGTH)
                 write_instances(folder / f"{row.family}.npz", instances[row.family])
         own, peer = Path(sys.executable), peers_python(options.peers_python)
-        modules = {PEER: ("pretrain_trainer", peer), OURS: ("pretrain_bertie", own), PEAK: ("gemm", own)}
-        workers = stack.enter_context(started(modules, options.threads, folder))
+        places = with_same_engine(PEER, {PEER: Place("pretrain_trainer", peer), OURS: Place("pretrain_bertie", own)})
+        workers = stack.enter_context(started({**places, PEAK: Place("gemm", own)}, options.threads, folder))
         results = {
             name: compare(name, workers, tokenizer, instances[ROWS[name].family], folder, options.rounds)
             for name in options.only
         }
         versions = {name: worker.versions for name, worker in workers.items()}
+        engines = engines_of(workers)
     report = {
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
         "machine": {"cpu": cpu_name(), "cores": num_cores(), "threads": options.threads, "torch": torch.__version__},
         "instances": {family: counts(rows) for family, rows in instances.items()},
         "rounds": options.rounds,
         "versions": versions,
+        "engines": engines,
         "warning": warning,
         "rows": results,
     }
+    every = [turn for result in results.values() for turns in result["turns"].values() for turn in turns]
+    report["foreign_load"] = foreign_share(every, num_cores())
     print(describe(report))
     if options.json:
         options.json.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
+    keep(options, new_entry("pretrain.py", report, recorded(results), report["foreign_load"], engines))
     broken = [bar for result in results.values() for bar in result["bars"] if not bar["holds"]]
     return 1 if options.strict and broken else 0
 
@@ -155,12 +174,12 @@ def compare(
     losses = {other: workers[other].ask({**request, "check": CHECKED_ROWS})["loss"] for other in (PEER, OURS)}
     if not math.isclose(*losses.values(), rel_tol=CLOSE):
         raise UserError(f"{name}: the same weights give other losses, so speeds mean nothing: {losses}")
-    settings = {PEER: PEER_SETTINGS, OURS: OUR_SETTINGS}
+    settings = {other: OUR_SETTINGS if other == OURS else PEER_SETTINGS for other in workers if other != PEAK}
     chosen = {other: choose(workers[other], tried, row.steps, request) for other, tried in settings.items()}
     products = shapes(model)
     turns: Turns = {other: [] for other in workers}
     for number in range(num_rounds):
-        for other in (PEER, OURS) if number % 2 else (OURS, PEER):
+        for other in chosen if number % 2 else reversed(chosen):
             turns[other].append(workers[other].ask({**request, **turn_of(row.steps, chosen[other])}))
         turns[PEAK].append(workers[PEAK].ask({"products": products}))
         told = ", ".join(f"{other} {speed_of(turns[other][-1]):,.0f}" for other in chosen)
@@ -208,34 +227,49 @@ def figures(
     name: str, per_token: float, turns: Turns, settings: dict[str, Settings], losses: dict[str, float]
 ) -> dict[str, Any]:
     row = ROWS[name]
-    speeds = {}
-    for other in (PEER, OURS):
-        tokens = turns[other][0]["tokens"]
-        speeds[other] = Speed.of(tokens, [turn["seconds"] for turn in turns[other]])
-    peak = max(turns[PEAK], key=lambda turn: float(turn["flops"]))
-    share = speeds[OURS].best * per_token / peak["flops"]
+    speeds = {
+        other: Speed.of(turns[other][0]["tokens"], [turn["seconds"] for turn in turns[other]])
+        for other in turns
+        if other != PEAK
+    }
+    peak = Peak.of(turns[PEAK])
+    share = speeds[OURS].best * per_token / peak.flops
     rates = {other: [1 / speed_of(turn) for turn in turns[other]] for other in (PEER, OURS)}
     bars = []
     if row.goal is not None:
-        bars.append(Bar(f"{name}: times the Trainer", speeds[OURS].best / speeds[PEER].best, row.must, row.goal))
+        ratio, enough = speeds[OURS].best / speeds[PEER].best, peak.enough(share)
+        bars.append(Bar(f"{name}: times the Trainer", ratio, row.must, row.goal, enough))
     if row.goal_share is not None:
-        bars.append(Bar(f"{name}: share of the float32 peak", share, None, row.goal_share))
+        bars.append(Bar(f"{name}: share of the float32 peak", share, row.must_share, row.goal_share))
     return {
-        "speeds": {
-            other: {"best": speed.best, "median": speed.middle, "spread": speed.spread}
-            for other, speed in speeds.items()
-        },
+        "speeds": {other: speed.facts() for other, speed in speeds.items()},
         "ratio": speeds[OURS].best / speeds[PEER].best,
         "paired_ratio": paired_ratio(rates[OURS], rates[PEER]),
         "flops_per_token": per_token,
-        "peak": {"flops": peak["flops"], "product": peak["product"]},
+        "peak": peak.facts(),
         "share_of_peak": share,
         "settings": settings,
         "losses": losses,
         "foreign": sum(turn.get("foreign", 0.0) for other in speeds for turn in turns[other]),
-        "bars": [{"line": str(bar), "holds": bar.holds, "reached": bar.reached, "value": bar.value} for bar in bars],
+        "bars": [bar.facts() for bar in bars],
         "turns": turns,
     }
+
+
+def recorded(rows: Mapping[str, Mapping[str, Any]]) -> list[Figure]:
+    """The bars of each row, and what has none, under the same names."""
+    found = []
+    for name, row in rows.items():
+        doubt = doubt_of_spread(*(row["speeds"][other]["spread"] for other in (PEER, OURS)))
+        bars = {bar["name"]: Figure.of_bar(bar, doubt) for bar in row["bars"]}
+        plain = {"times the Trainer": row["ratio"], "share of the float32 peak": row["share_of_peak"]}
+        for what, value in plain.items():
+            found.append(bars.get(f"{name}: {what}") or Figure(f"{name}: {what}", value, doubt=doubt))
+        found += [
+            Figure(f"{name}: tokens/s of {other}", speed["best"], doubt=doubt_of_spread(speed["spread"]))
+            for other, speed in row["speeds"].items()
+        ]
+    return found
 
 
 def describe(report: dict[str, Any]) -> str:
@@ -258,7 +292,17 @@ def describe(report: dict[str, Any]) -> str:
             f"{name:<29}{peer['best']:>9,.0f}{own['best']:>9,.0f}{row['ratio']:>7.2f}{row['paired_ratio']:>8.2f}"
             f"{row['share_of_peak']:>9.2f}  {spread:<10} {settings}"
         )
-    lines += ["", *(bar["line"] for row in report["rows"].values() for bar in row["bars"])]
+        if PEER + SAME_ENGINE in row["speeds"]:
+            second = row["speeds"][PEER + SAME_ENGINE]
+            ratio, what = own["best"] / second["best"], report["engines"][PEER + SAME_ENGINE]
+            lines.append(f"{'  the Trainer with ' + what:<29}{second['best']:>9,.0f}{'':>9}{ratio:>7.2f}")
+    lines += [
+        "",
+        *(f"products of {name}: {engine}" for name, engine in report["engines"].items()),
+        f"others used {report['foreign_load']:.1%} of the processor meanwhile",
+        "",
+        *(bar["line"] for row in report["rows"].values() for bar in row["bars"]),
+    ]
     return "\n".join(lines)
 
 

@@ -19,12 +19,23 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import torch
 
 import bertie
-from benchmarks.command import SHARED, new_parser, positive, run_alone, started
-from benchmarks.contenders.minilm import FOLDER, NAME
+from benchmarks.command import (
+    SHARED,
+    Place,
+    engines_of,
+    new_parser,
+    positive,
+    read_options,
+    run_alone,
+    started,
+    with_same_engine,
+)
+from benchmarks.contenders.minilm import FOLDER, NAME, PRODUCTS, Products, products_of
 from benchmarks.environment import peers_python
 from benchmarks.figures import OURS
 from benchmarks.labelled_sets import SETS, drawn, write_rows
-from benchmarks.learning_turns import Wish, compare, describe
+from benchmarks.learning_turns import PEAK, Wish, compare, describe, foreign_load, recorded
+from benchmarks.record import keep, new_entry
 from bertie.machine import cpu_name, num_cores
 from bertie.models.model import Model
 from bertie.models.pretrained import Pretrained
@@ -32,7 +43,7 @@ from bertie.models.recipe import SIZES
 from bertie.models.recipes import bert
 
 PEER = "sentence-transformers"
-WISH = Wish(PEER, 2.0, 3.0)
+WISH = Wish(PEER, 3.0)
 
 
 @dataclass(frozen=True)
@@ -51,6 +62,12 @@ class Exercise:
         """One step more than a turn takes, for the warm-up."""
         return self.batch * (self.steps + 1)
 
+    @property
+    def products(self) -> Products:
+        """Inputs and outputs of the model's matrix products."""
+        mini = SIZES["mini"]
+        return products_of(mini.width, 4 * mini.width) if self.small else PRODUCTS
+
 
 EXERCISES = {
     "STS-B": Exercise("stsb", "cosine", 32, 128, 20),
@@ -68,7 +85,7 @@ def parse(words: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--steps", type=positive, help="of every turn: for a trial")
     parser.add_argument("--threads", type=positive, default=2, help="of every contender (default 2)")
     parser.add_argument("--data", type=Path, default=SHARED / "data", help="folder with stsb and sst2")
-    return parser.parse_args(words)
+    return read_options(parser, words, trial=("only", "steps"))
 
 
 def run(options: argparse.Namespace, warning: str | None) -> int:
@@ -76,24 +93,26 @@ def run(options: argparse.Namespace, warning: str | None) -> int:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="bertie-benchmark-")))
         chosen = {name: replace(EXERCISES[name], steps=options.steps or EXERCISES[name].steps) for name in options.only}
         requests = {name: request_of(exercise, options.data, folder) for name, exercise in chosen.items()}
-        peers = peers_python(options.peers_python)
-        modules = {PEER: ("siamese_trainer", peers), OURS: ("finetune_bertie", Path(sys.executable))}
-        workers = stack.enter_context(started(modules, options.threads, folder))
+        own, peers = Path(sys.executable), peers_python(options.peers_python)
+        places = with_same_engine(PEER, {PEER: Place("siamese_trainer", peers), OURS: Place("finetune_bertie", own)})
+        workers = stack.enter_context(started({**places, PEAK: Place("gemm", own)}, options.threads, folder))
         results = {
-            name: compare(name, WISH, workers, request, chosen[name].steps, options.rounds)
+            name: compare(name, WISH, workers, request, chosen[name].products, chosen[name].steps, options.rounds)
             for name, request in requests.items()
         }
         versions = {name: worker.versions for name, worker in workers.items()}
+        engines = engines_of(workers)
     machine = {"cpu": cpu_name(), "cores": num_cores(), "threads": options.threads, "torch": torch.__version__}
     print(
         f"vectors learned by {NAME} and MINI, float32, {options.threads} threads, {machine['cpu']}, "
         f"{options.rounds} rounds"
     )
-    print("\n".join(describe(results, PEER)))
+    print("\n".join(describe(results, PEER, engines)))
+    facts = {"machine": machine, "rounds": options.rounds, "versions": versions, "engines": engines, "warning": warning}
+    report = {"date": datetime.now(UTC).isoformat(timespec="seconds"), **facts, "rows": results}
     if options.json:
-        facts = {"machine": machine, "rounds": options.rounds, "versions": versions, "warning": warning}
-        report = {"date": datetime.now(UTC).isoformat(timespec="seconds"), **facts, "rows": results}
         options.json.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
+    keep(options, new_entry("siamese.py", report, recorded(results, PEER), foreign_load(results), engines))
     return 1 if options.strict and not all(row["bar"]["holds"] for row in results.values()) else 0
 
 

@@ -7,6 +7,7 @@ import json
 import os
 import signal
 import subprocess
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -35,20 +36,24 @@ class Worker:
                 encoding="utf-8",
             )
         try:
-            self.versions: dict[str, str] = self._read()["versions"]
+            told = self._read()
+            self.versions: dict[str, str] = told["versions"]
+            self.engine: str = told.get("engine", "")  # of its matrix products
             self._stop()
         except BaseException:
             self.close()
             raise
 
     def ask(self, request: Mapping[str, Any]) -> dict[str, Any]:
-        """One turn. Beside the worker's answer, `foreign`: the processor seconds that others used meanwhile."""
+        """One turn. Beside the worker's answer, `wall`, its seconds from outside, and `foreign`, the processor seconds
+        that others used meanwhile."""
         assert self.process.stdin is not None
         self.process.send_signal(signal.SIGCONT)
-        busy, own = busy_seconds(), process_seconds(self.process.pid)
+        begun, busy, own = time.perf_counter(), busy_seconds(), process_seconds(self.process.pid)
         self.process.stdin.write(json.dumps(request) + "\n")
         self.process.stdin.flush()
         answer = self._read()
+        answer["wall"] = time.perf_counter() - begun
         if busy is not None and own is not None:
             spent = process_seconds(self.process.pid) or own
             answer["foreign"] = max(0.0, (busy_seconds() or busy) - busy - (spent - own))

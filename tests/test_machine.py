@@ -178,16 +178,6 @@ def test_the_real_child_answers_for_every_precision(precision: str) -> None:
     assert found.runs or found.note.startswith("crashes (SIG")
 
 
-def test_the_peak_is_measured_where_it_is_not_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.setattr(machine, "measure_here", lambda precision: machine.Precision(runs=True, speed=0.25))
-    assert machine.peak_flops.__wrapped__() == 0.25e12
-    assert machine.peak_flops.__wrapped__("bfloat16") is None, "it may end the process"
-    known = {name: machine.Precision(runs=True, speed=0.5) for name in machine.PRECISIONS}
-    machine.write_cache(machine.cache_file(), {machine.cache_key(): known})
-    assert machine.peak_flops.__wrapped__() == machine.peak_flops.__wrapped__("bfloat16") == 0.5e12
-
-
 def test_the_peak_of_memory_is_of_this_process() -> None:
     held = b"x" * 200_000_000
     assert machine.peak_memory() > len(held)

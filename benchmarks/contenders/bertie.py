@@ -1,20 +1,19 @@
 """bertie as a user calls it. Settings: batch_tokens."""
 
-import os
 from collections.abc import Sequence
 from importlib.metadata import version
 
 import numpy as np
-import torch
 
 import bertie
 from benchmarks.contenders.minilm import FOLDER, LIMIT
 from benchmarks.contenders.protocol import serve
+from benchmarks.contenders.torch_engine import own_engine, set_up
 
 
 class WithBertie:
     def __init__(self) -> None:
-        torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
+        set_up()
         self.versions = {name: version(name) for name in ("bertie", "torch")}
         self.model = bertie.load(FOLDER)
 
@@ -27,4 +26,4 @@ class WithBertie:
 
 
 if __name__ == "__main__":
-    serve(WithBertie)
+    serve(WithBertie, own_engine)

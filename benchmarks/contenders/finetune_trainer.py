@@ -4,7 +4,6 @@ Rows are tokenised before the clock runs, as its users do with `datasets.map`.
 """
 
 import json
-import os
 import tempfile
 from collections.abc import Callable, Sequence
 from functools import cache
@@ -19,6 +18,7 @@ from transformers import AutoTokenizer, TrainingArguments
 from benchmarks.contenders.pretrain_trainer import Clock, InOrder, Taken
 from benchmarks.contenders.protocol import Answer, answer_requests
 from benchmarks.contenders.task_features import IGNORED, PREPARATIONS, Feature, set_head
+from benchmarks.contenders.torch_engine import peer_engine, set_up
 
 RATE = 5e-5
 
@@ -85,9 +85,9 @@ def checked_loss(model: Any, collator: Any, features: Sequence[Feature]) -> floa
 
 
 def make() -> tuple[dict[str, str], Callable[[Answer], Answer]]:
-    torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
+    set_up()
     return {name: version(name) for name in ("transformers", "accelerate", "torch")}, answer
 
 
 if __name__ == "__main__":
-    answer_requests(make)
+    answer_requests(make, peer_engine)

@@ -16,8 +16,15 @@ WIDTH: int = _config["hidden_size"]
 INNER: int = _config["intermediate_size"]
 NUM_HEADS: int = _config["num_attention_heads"]
 
-# Inputs and outputs of a layer's matrix products: queries, keys and values together; output; up; down.
-PRODUCTS = ((WIDTH, 3 * WIDTH), (WIDTH, WIDTH), (WIDTH, INNER), (INNER, WIDTH))
+Products = tuple[tuple[int, int], ...]
+
+
+def products_of(width: int, inner: int) -> Products:
+    """Inputs and outputs of a layer's matrix products: queries, keys and values together; output; up; down."""
+    return (width, 3 * width), (width, width), (width, inner), (inner, width)
+
+
+PRODUCTS = products_of(WIDTH, INNER)
 
 
 def linear_operations(num_tokens: int) -> int:

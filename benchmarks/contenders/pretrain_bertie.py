@@ -1,6 +1,5 @@
 """bertie trains: a model folder and instances enter with each request, seconds and tokens of the steps leave."""
 
-import os
 import time
 from collections.abc import Callable, Iterator
 from functools import cache
@@ -13,6 +12,7 @@ import torch
 import bertie
 from benchmarks.contenders.instances import read_instances
 from benchmarks.contenders.protocol import Answer, answer_requests
+from benchmarks.contenders.torch_engine import own_engine, set_up
 from bertie.batch import Batch, Places, Sample
 from bertie.models.model import Model
 from bertie.train.instances import split_rows
@@ -66,9 +66,9 @@ def answer(request: Answer) -> Answer:
 
 
 def make() -> tuple[dict[str, str], Callable[[Answer], Answer]]:
-    torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
+    set_up()
     return {name: version(name) for name in ("bertie", "torch")}, answer
 
 
 if __name__ == "__main__":
-    answer_requests(make)
+    answer_requests(make, own_engine)

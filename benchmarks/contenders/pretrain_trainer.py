@@ -1,7 +1,6 @@
 """The `transformers` Trainer trains: a model folder and instances enter with each request, seconds and tokens leave."""
 
 import json
-import os
 import tempfile
 import time
 from collections.abc import Callable
@@ -27,6 +26,7 @@ from transformers import (
 from benchmarks.contenders.instances import read_instances
 from benchmarks.contenders.joint_electra import IGNORED, JointElectra
 from benchmarks.contenders.protocol import Answer, answer_requests
+from benchmarks.contenders.torch_engine import peer_engine, set_up
 
 Tensors = dict[str, torch.Tensor]
 
@@ -150,9 +150,9 @@ def checked_loss(model: Any, batch: Tensors) -> float:
 
 
 def make() -> tuple[dict[str, str], Callable[[Answer], Answer]]:
-    torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
+    set_up()
     return {name: version(name) for name in ("transformers", "accelerate", "torch")}, answer
 
 
 if __name__ == "__main__":
-    answer_requests(make)
+    answer_requests(make, peer_engine)

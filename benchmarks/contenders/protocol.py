@@ -23,8 +23,11 @@ class Contender(Protocol):
         """Tokens of each text, special ones included, after cutting."""
 
 
-def answer_requests(make: Callable[[], tuple[dict[str, str], Callable[[Answer], Answer]]]) -> None:
-    """`make` gives the versions of what is measured, and the function that answers a request."""
+def answer_requests(
+    make: Callable[[], tuple[dict[str, str], Callable[[Answer], Answer]]], engine: Callable[[], str] | None = None
+) -> None:
+    """`make` gives the versions of what is measured, and the function that answers a request; `engine` names what
+    computes its matrix products, where that is worth telling."""
     # Libraries print on stdout as they like: they get stderr, the talk keeps the real one.
     talk = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
@@ -34,12 +37,12 @@ def answer_requests(make: Callable[[], tuple[dict[str, str], Callable[[Answer], 
         talk.flush()
 
     versions, answer = make()
-    say({"versions": versions})
+    say({"versions": versions, "engine": engine() if engine else ""})
     for line in sys.stdin:
         say(answer(json.loads(line)))
 
 
-def serve(make: Callable[[], Contender]) -> None:
+def serve(make: Callable[[], Contender], engine: Callable[[], str] | None = None) -> None:
     """Answers {"texts": file, "settings": ..., "save": file or none} with seconds, tokens and squared lengths."""
 
     def prepare() -> tuple[dict[str, str], Callable[[Answer], Answer]]:
@@ -61,4 +64,4 @@ def serve(make: Callable[[], Contender]) -> None:
 
         return contender.versions, answer
 
-    answer_requests(prepare)
+    answer_requests(prepare, engine)

@@ -1,21 +1,20 @@
 """sentence-transformers through its own `encode`, which sorts by length itself. Settings: batch_size."""
 
-import os
 from collections.abc import Sequence
 from importlib.metadata import version
 
 import numpy as np
-import torch
 from sentence_transformers import SentenceTransformer
 
 from benchmarks.contenders.minilm import FOLDER
 from benchmarks.contenders.padded import PaddedBatches
 from benchmarks.contenders.protocol import serve
+from benchmarks.contenders.torch_engine import peer_engine, set_up
 
 
 class WithSentenceTransformers:
     def __init__(self) -> None:
-        torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
+        set_up()
         self.versions = {name: version(name) for name in ("sentence-transformers", "transformers", "torch")}
         self.model = SentenceTransformer(str(FOLDER), device="cpu")
         self.lengths = PaddedBatches().lengths
@@ -28,4 +27,4 @@ class WithSentenceTransformers:
 
 
 if __name__ == "__main__":
-    serve(WithSentenceTransformers)
+    serve(WithSentenceTransformers, peer_engine)

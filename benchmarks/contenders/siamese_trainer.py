@@ -4,7 +4,6 @@ It tokenises the rows of a step inside that step, as it always does.
 """
 
 import json
-import os
 import tempfile
 from collections.abc import Callable
 from functools import cache
@@ -20,6 +19,7 @@ from sentence_transformers.sentence_transformer.losses import CosineSimilarityLo
 
 from benchmarks.contenders.pretrain_trainer import Clock
 from benchmarks.contenders.protocol import Answer, answer_requests
+from benchmarks.contenders.torch_engine import peer_engine, set_up
 
 RATE = 5e-5
 MOST = 5.0  # the highest score of STS-B
@@ -86,9 +86,9 @@ def checked(model: Any, loss: Any, columns: dict[str, list[Any]]) -> Answer:
 
 
 def make() -> tuple[dict[str, str], Callable[[Answer], Answer]]:
-    torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
+    set_up()
     return {name: version(name) for name in ("sentence-transformers", "transformers", "torch")}, answer
 
 
 if __name__ == "__main__":
-    answer_requests(make)
+    answer_requests(make, peer_engine)

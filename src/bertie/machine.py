@@ -6,7 +6,6 @@ machine, and the answer is kept in a file. Run as a script, this file is that ch
 """
 
 import contextlib
-import functools
 import hashlib
 import json
 import math
@@ -97,19 +96,6 @@ def probe(
         torch=torch.__version__,
         precisions=precisions,
     )
-
-
-@functools.cache
-def peak_flops(precision: str = "float32") -> float | None:
-    """FLOP/s of a matrix product: as `probe` remembers it, else measured here, which takes half a second.
-
-    Only float32 is measured here, as others may end the process; None for those that were not probed or do not run.
-    """
-    known = read_cache(cache_file()).get(cache_key())
-    found = known.get(precision) if known else None
-    if found is None and precision == "float32":
-        found = measure_here(precision)
-    return None if found is None or found.speed is None else found.speed * 1e12
 
 
 # --- the cache

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 from benchmarks.contenders import finetune_bertie, finetune_trainer
-from benchmarks.figures import OURS
+from benchmarks.figures import OURS, SAME_ENGINE
 from benchmarks.finetune import EXERCISES, PEER, describe, labels_of, write_head
 from benchmarks.labelled_sets import Row, write_rows
-from benchmarks.learning_turns import Turns, figures, refuse_other_losses
+from benchmarks.learning_turns import PEAK, Turns, figures, recorded, refuse_other_losses
 
 from bertie.errors import UserError
 from bertie.models.model import Model
@@ -106,6 +106,7 @@ def test_a_turn_learns(task: str, contender: ModuleType, request_of: Any, monkey
     turn = contender.answer({**request, "steps": 5})
     assert turn["examples"] == 5 * BATCH
     assert turn["seconds"] > 0
+    assert contender is finetune_trainer or turn["operations"] > 0
     assert contender.answer({**request, "check": True})["loss"] < before
 
 
@@ -120,13 +121,30 @@ def test_other_losses_are_refused() -> None:
 def test_the_best_round_counts_and_bars_are_told() -> None:
     turns: Turns = {
         PEER: [{"seconds": 2.0, "examples": 100}, {"seconds": 4.0, "examples": 100}],
-        OURS: [{"seconds": 1.0, "examples": 100}, {"seconds": 0.8, "examples": 100}],
+        PEER + SAME_ENGINE: [{"seconds": 1.6, "examples": 100}, {"seconds": 2.0, "examples": 100}],
+        OURS: [
+            {"seconds": 1.0, "examples": 100, "operations": 5e9},
+            {"seconds": 0.5, "examples": 100, "operations": 5e9},
+        ],
+        PEAK: [{"flops": 2e10, "product": "a", "default": "MKL", "engines": {"MKL": 1e10, "oneDNN": 2e10}}] * 2,
     }
     found = figures("SST-2", EXERCISES["SST-2"].wish, turns, {PEER: 0.7, OURS: 0.7})
-    assert found["ratio"] == pytest.approx(2.5)
-    assert found["paired_ratio"] == pytest.approx((2.0 + 5.0) / 2)
+    assert found["ratio"] == pytest.approx(4.0)
+    assert found["paired_ratio"] == pytest.approx((2.0 + 8.0) / 2)
+    assert found["share_of_peak"] == pytest.approx(0.5)
     assert found["bar"]["holds"] and not found["bar"]["reached"]
     machine = {"cpu": "a processor", "threads": 2}
-    told = describe({"model": "a model", "machine": machine, "rounds": 2, "rows": {"SST-2": found}})
-    assert "bar 2.50: holds" in told
-    assert "50.0    125.0   2.50" in told
+    engines = {PEER + SAME_ENGINE: "oneDNN, float32 products"}
+    told = describe({"model": "a model", "machine": machine, "rounds": 2, "rows": {"SST-2": found}, "engines": engines})
+    assert "bar 3.50: holds, goal 5.00: not yet" in told
+    assert "50.0    200.0   4.00" in told
+    assert "62.5            3.20  the peer with oneDNN, float32 products" in told
+    bar, share, *speeds = recorded({"SST-2": found}, PEER)
+    assert (bar.name, bar.must, bar.verdict, bar.doubt) == (
+        "SST-2: times the peer",
+        3.5,
+        "holds",
+        "rounds differ by 50%",
+    )
+    assert share.value == pytest.approx(0.5)
+    assert [speed.value for speed in speeds] == [50.0, 62.5, 200.0]

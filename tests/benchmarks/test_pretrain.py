@@ -11,7 +11,7 @@ from benchmarks.contenders import pretrain_bertie, pretrain_trainer
 from benchmarks.contenders.instances import Instance, read_instances, write_instances
 from benchmarks.contenders.pretrain_trainer import IGNORED, collate
 from benchmarks.contenders.pretrain_trainer import rows_of as peer_rows
-from benchmarks.figures import OURS
+from benchmarks.figures import OURS, SAME_ENGINE
 from benchmarks.pretrain import (
     MOST_ROWS,
     OUR_SETTINGS,
@@ -24,6 +24,7 @@ from benchmarks.pretrain import (
     figures,
     operations_of,
     recipe_of,
+    recorded,
     shapes,
     turn_of,
 )
@@ -132,21 +133,30 @@ def test_shapes_are_those_of_the_layers() -> None:
 def test_the_best_round_counts_and_bars_are_told() -> None:
     turns: Turns = {
         PEER: [{"seconds": 2.0, "tokens": 1000}, {"seconds": 4.0, "tokens": 1000}],
-        OURS: [{"seconds": 1.0, "tokens": 1600}, {"seconds": 1.25, "tokens": 1600}],
-        PEAK: [{"flops": 1e11, "product": "a"}, {"flops": 2e11, "product": "b"}],
+        PEER + SAME_ENGINE: [{"seconds": 1.0, "tokens": 1000}, {"seconds": 1.0, "tokens": 1000}],
+        OURS: [{"seconds": 1.0, "tokens": 2400}, {"seconds": 1.25, "tokens": 2400}],
+        PEAK: [
+            {"flops": 3e10, "product": "a", "default": "MKL", "engines": {"MKL": 3e10, "oneDNN": 2e10}},
+            {"flops": 4e10, "product": "b", "default": "MKL", "engines": {"MKL": 3e10, "oneDNN": 4e10}},
+        ],
     }
     found = figures("mini", 1e7, turns, {PEER: {"rows": 8}, OURS: {"rows": 32}}, {})
-    assert found["ratio"] == pytest.approx(3.2)
-    assert found["paired_ratio"] == pytest.approx((3.2 + 5.12) / 2)
-    assert found["share_of_peak"] == pytest.approx(1600 * 1e7 / 2e11)
+    assert found["ratio"] == pytest.approx(4.8)
+    assert found["paired_ratio"] == pytest.approx((4.8 + 7.68) / 2)
+    assert found["share_of_peak"] == pytest.approx(2400 * 1e7 / 4e10)
     assert [bar["holds"] for bar in found["bars"]] == [True, True]
     assert [bar["reached"] for bar in found["bars"]] == [False, False]
     machine = {"cpu": "a processor", "threads": 2}
     facts = {"bert": {"rows": 4}}
-    told = describe({"machine": machine, "instances": facts, "rounds": 2, "rows": {"mini": found}})
-    assert "3.20" in told
-    assert "bar 3.00: holds" in told
+    report = {"machine": machine, "instances": facts, "rounds": 2, "rows": {"mini": found}, "foreign_load": 0.01}
+    told = describe({**report, "engines": {OURS: "onednn", PEER + SAME_ENGINE: "oneDNN, 16-bit products"}})
+    assert "4.80" in told
+    assert "bar 4.50: holds, goal 6.00: not yet" in told
     assert "bert: 4 rows" in told
+    assert "the Trainer with oneDNN, 16-bit products" in told
+    ratio, share, *speeds = recorded({"mini": found})
+    assert (ratio.must, ratio.goal, share.must, share.goal) == (4.5, 6.0, 0.5, 0.65)
+    assert [speed.value for speed in speeds] == [500.0, 1000.0, 2400.0]
 
 
 def test_everybody_has_as_many_rows_in_a_turn() -> None:

@@ -15,7 +15,6 @@ import torch
 from torch import Tensor, nn
 
 from bertie.batch import Batch, Pointers
-from bertie.machine import peak_flops
 from bertie.models.model import Model
 from bertie.models.recipe import Recipe
 from bertie.nn.attention.attention import Attention
@@ -29,6 +28,7 @@ from bertie.objectives.objective import FIRST, fields_read, positions_in
 from bertie.objectives.permutation_lm import TwoStreams
 from bertie.objectives.replaced_tokens import Generator
 from bertie.objectives.span_boundary import Boundary
+from bertie.peak import peak_flops
 
 FLOAT_BYTES = 4
 TRAINING = 3  # forward passes that a step costs

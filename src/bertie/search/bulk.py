@@ -9,9 +9,11 @@ from pathlib import Path
 from typing import Protocol
 
 import numpy as np
+import torch
 
 from bertie.errors import InputError, UserError
-from bertie.reporting.events import OnEvent, ignore, message, progress
+from bertie.reporting.busy import BusyMachine
+from bertie.reporting.events import OnEvent, ignore, message, progress, warning
 from bertie.search.spool import Journal, Setting, Spool
 from bertie.search.vector_files import VectorFile
 from bertie.text.reading.files import TextReader, TextRecord, TextSource
@@ -148,7 +150,7 @@ class _Run:
         self.spool.rewind(self.journal)
 
     def embed(self, reader: TextReader) -> None:
-        digest = _TextDigest()
+        digest, busy = _TextDigest(), BusyMachine(torch.get_num_threads())
         self._skip(reader, digest)
         begin = mark = time.perf_counter()
         self._report_progress(reader, 0.0)
@@ -158,6 +160,8 @@ class _Run:
             now = time.perf_counter()
             digest.add(texts)
             self._append(encoding, len(texts), digest.text, now - mark)
+            if notice := busy.add_step(now - mark, int(encoding.num_tokens)):
+                self.on_event(warning(notice))
             mark = now
             self._report_progress(reader, now - begin)
         for notice in reader.notices:

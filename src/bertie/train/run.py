@@ -20,6 +20,7 @@ from bertie.models.pretrained import Pretrained
 from bertie.nn.low_rank import is_adapted, merged
 from bertie.nn.products.choice import describe
 from bertie.objectives.loss_report import LossReport
+from bertie.reporting.busy import BusyMachine
 from bertie.reporting.events import OnEvent, ignore
 from bertie.text.tokenizers.tokenizer import Tokenizer
 from bertie.train.budget import Done
@@ -161,6 +162,7 @@ class _Run:
         self.state = RunState(place=data.start)
         self.reports, self.num_tokens, self.seconds = LossReport(), 0, 0.0  # of steps since the last record
         self.step_seconds = 0.0  # of the last step
+        self.busy = BusyMachine(torch.get_num_threads() * ranks.size)
         self.ended = False
 
     def run(self) -> None:
@@ -240,6 +242,8 @@ class _Run:
         self.ended = progress >= 1
         if state.steps % options.log_every == 0 or self.ended:
             self._record_steps(result, min(progress, 1.0), place.phase)
+        if warning := self.busy.add_step(self.step_seconds, result.num_tokens):
+            self._record("warning", {"what": warning})
 
     def _record_steps(self, result: StepResult, progress: float, phase: int) -> None:
         speed = self.num_tokens / max(self.seconds, 1e-9)
@@ -254,7 +258,9 @@ class _Run:
             "tokens_per_second": speed,
         }
         if self.paces is not None:
-            record["share_of_peak"] = speed / self.paces[phase]
+            # A measured peak can be too low, as other programs ran meanwhile: no step is faster than the true one.
+            self.paces = [pace * max(1.0, speed / self.paces[phase]) for pace in self.paces]
+            record["share_of_peak"] = min(1.0, speed / self.paces[phase])
         self._record("step", record)
         self.reports, self.num_tokens, self.seconds = LossReport(), 0, 0.0
 

@@ -92,7 +92,7 @@ class PlanResult(Result):
             "work": f"{plan.num_steps:,} steps, {plan.num_tokens:,} tokens, {format_flops(plan.flops)}",
             "a token": f"{format_flops(plan.flops_per_token)}, forward and backward",
             "speed": f"{plan.tokens_per_second:,.0f} tokens/s"
-            + (f", {share:.0%} of the machine's float32 peak" if share is not None else ""),
+            + (f", {share:.0%} of the machine's {plan.precision} peak" if share is not None else ""),
             "time": f"{format_duration(plan.total_seconds)} ({spent})",
             "memory": f"{format_bytes(plan.memory)}"
             + (f" of {format_bytes(all_memory)}" if all_memory else "")

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 
 from bertie.data.data_schedule import stages_of
 from bertie.inspection.costs import TrainingMemory, training_flops_per_token
-from bertie.machine import peak_flops
 from bertie.models.recipe import SIZES, Recipe
 from bertie.models.recipes import RECIPES
+from bertie.peak import peak_flops, raise_peak
 from bertie.text.tokenizers.tokenizer import Tokenizer
 from bertie.train.budget import AnyBudget, Steps, Time, Tokens
 from bertie.train.planning.trial import StepCost, Trial, try_apart
@@ -36,6 +36,7 @@ class RunPlan:
     memory: int  # the peak, Python and its libraries included: as measured, and what it will grow by
     parts: TrainingMemory  # what of it is the model's, as counted
     disk: int  # the most at once: checkpoints, one that is being written, the model folder
+    precision: str = "float32"  # of its matrix products
 
     @property
     def flops_per_token(self) -> float:
@@ -52,9 +53,9 @@ class RunPlan:
 
     @property
     def share_of_peak(self) -> float | None:
-        """The FLOPs of the model against those of a float32 matrix product in the same time."""
-        peak = peak_flops()
-        return None if peak is None else self.flops / self.seconds["steps"] / peak
+        """The FLOPs of the model against those of the fastest matrix product in the same time and precision."""
+        peak = peak_flops(self.precision)
+        return None if peak is None else min(1.0, self.flops / self.seconds["steps"] / peak)
 
 
 def plan_run(
@@ -68,7 +69,11 @@ def plan_run(
 ) -> RunPlan:
     """Tries the run in another process, and takes steps there for so many seconds. `teacher` is a model folder;
     `prepare_process` is called in that process first, e.g. to load plugins."""
-    return project(try_apart(recipe, corpus, tokenizer, options, seconds, teacher, prepare_process), options)
+    plan = project(try_apart(recipe, corpus, tokenizer, options, seconds, teacher, prepare_process), options)
+    # The last measurement may be of a busier hour; and no peak is below what a run reached.
+    if peak_flops(plan.precision, refresh=True) is not None:
+        raise_peak(plan.flops / plan.seconds["steps"], plan.precision)
+    return plan
 
 
 def smaller_sizes(recipe: Recipe, length: int) -> Mapping[str, Recipe]:
@@ -121,6 +126,7 @@ def project(trial: Trial, options: PretrainOptions) -> RunPlan:
         memory=trial.peak_memory + round(GAPS * trial.memory.activations),
         parts=trial.memory,
         disk=min(kept + 1, num_saves) * trial.checkpoint_size + trial.model_size,
+        precision=options.precision,
     )
 
 
