@@ -13,7 +13,7 @@ PYTEST  := OMP_NUM_THREADS=1 $(PYTHON) -m pytest -n $(WORKERS)
 
 .PHONY: help
 help:  ## print this list
-	@awk -F ':.*##' '/^[a-z][a-z-]*:.*##/ { printf "make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*##' '/^[a-z][a-z-]*:.*##/ { printf "make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 # torch comes first and by its exact version: what follows then asks for no other build of it.
 $(STAMP): pyproject.toml constraints.txt
@@ -56,6 +56,10 @@ bench: $(STAMP)  ## measure bertie beside its peers (they get an environment of 
 	$(PYTHON) benchmarks/pretrain.py
 	$(PYTHON) benchmarks/finetune.py
 	$(PYTHON) benchmarks/siamese.py
+
+.PHONY: bench-results
+bench-results: $(STAMP)  ## the latest figures of every kind of machine side by side, and what became slower
+	$(PYTHON) benchmarks/results.py
 
 .PHONY: experiment
 experiment: $(STAMP)  ## run or go on with an experiment: make experiment NAME=ablations

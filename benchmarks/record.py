@@ -8,7 +8,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -88,7 +88,7 @@ class Entry:
     figures: Sequence[Figure]
     engines: Mapping[str, str]  # of the contenders that tell theirs
     foreign: float  # the share of the processor that others used
-    doubts: Sequence[str] = ()  # why nothing of it decides anything
+    doubts: Sequence[str] = field(default_factory=list)  # why nothing of it decides anything
 
     def doubt_of(self, figure: Figure) -> str:
         return "; ".join([*self.doubts, *([figure.doubt] if figure.doubt else [])])

@@ -85,5 +85,6 @@ def test_the_second_row_appears_only_where_bertie_chose_another_engine(
     python = Path(sys.executable)
     places = with_same_engine(PEER, {PEER: Place("sentence_transformers", python), OURS: Place("bertie", python)})
     with started(places, 2, tmp_path) as workers:
-        assert list(workers) == names
-        assert [VARIABLE in worker.environment for worker in workers.values()] == [False, False, True][: len(names)]
+        made: dict[str, Any] = {**workers}
+        assert list(made) == names
+        assert [VARIABLE in worker.environment for worker in made.values()] == [False, False, True][: len(names)]

@@ -15,6 +15,7 @@ import pytest
 
 import bertie.search.bulk
 from bertie.errors import InputError, SpecError, UserError
+from bertie.reporting.busy import BusyMachine
 from bertie.reporting.events import Event, OnEvent, ignore
 from bertie.search.bulk import EmbedInterrupted, EmbedReport, Encode, embed_file
 from bertie.search.spool import Journal, Spool
@@ -386,3 +387,15 @@ def test_memory_does_not_grow_with_the_input(tmp_path: Path, name: str, monkeypa
         return highest
 
     assert peak(16_000) < 1.3 * peak(4_000)  # 2 MB of vectors and 3 MB of text in the larger
+
+
+def test_a_busy_machine_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ticks = iter(range(0, 100_000, 100))
+    watch = BusyMachine(2, 2, clock=lambda: float(next(ticks)), load=lambda: 6.0)
+    monkeypatch.setattr(bertie.search.bulk, "BusyMachine", lambda num_threads: watch)
+    monkeypatch.setattr(bertie.search.bulk, "CHUNK_TEXTS", 10)
+    (tmp_path / "texts.txt").write_text("a text of words\n" * 95)
+    seen: list[Event] = []
+    embed_file(encode, tmp_path / "texts.txt", tmp_path / "v.npy", settings=SETTINGS, on_event=seen.append)
+    (warning,) = [event.message for event in seen if event.kind == "warning"]
+    assert warning.startswith("the machine is busy: the load average is 6.0 on 2 cores")

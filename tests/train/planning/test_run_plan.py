@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bertie import plugins
+from bertie import peak, plugins
 from bertie.data.corpus import Corpus, write_shards
 from bertie.data.data_schedule import Curriculum, Phase, Ramp
 from bertie.data.shards import CorpusDocument
@@ -53,6 +53,27 @@ def test_a_run_in_steps() -> None:
     assert (plan.tokens_per_second, plan.flops_per_token) == (50.0, 5e4)
     assert (plan.memory, plan.parts) == (500 + round(GAPS * MEMORY.activations), MEMORY)
     assert plan.disk == 4 * 12 + 4, "two kept, the best, one that is being written, and the model"
+
+
+def test_a_plan_is_never_faster_than_the_peak(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The peak was measured while others used the machine; the trial was not disturbed."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(peak, "_raised", {})
+    monkeypatch.setattr(peak, "measure_products", lambda: 2e6)
+    fast, slow = (StepCost(tokens=100.0, seconds=seconds, flops=5e6) for seconds in (2.0, 5.0))
+    trials = iter([tried(fast), tried(slow)])
+    monkeypatch.setattr("bertie.train.planning.run_plan.try_apart", lambda *given: next(trials))
+    corpus, tokenizer = make_corpus(tmp_path / "corpus")
+    plans = [plan_run(TINY, corpus, tokenizer, chosen(Steps(steps=50))) for _ in range(2)]
+    assert [plan.share_of_peak for plan in plans] == pytest.approx([1.0, 0.4])
+
+
+def test_the_peak_is_that_of_the_precision(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Steps with 16-bit products are no share of what float32 can do."""
+    peaks = {"float32": 2e6, "bfloat16": 1e7}
+    monkeypatch.setattr("bertie.train.planning.run_plan.peak_flops", lambda precision: peaks[precision])
+    plan = project(tried(), chosen(Steps(steps=50), precision="bfloat16"))
+    assert (plan.precision, plan.share_of_peak) == ("bfloat16", 0.25)
 
 
 def test_a_run_in_tokens_and_one_by_the_clock() -> None:
