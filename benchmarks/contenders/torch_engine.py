@@ -4,7 +4,6 @@ A peer's second row gets the engine that bertie chose. torch reaches oneDNN thro
 16-bit products; on a processor without these the products stay float32, so the name says which they were.
 """
 
-import importlib
 import os
 from typing import Any
 
@@ -16,15 +15,10 @@ ACCURATE = 1e-5  # relative error; float32 has some 1e-7, 16 bits some 1e-3
 
 
 def own_engine() -> str:
-    """What bertie chose, in its own words; empty where it has nothing to choose from."""
-    for name in ("engines", "choice"):
-        try:
-            module = importlib.import_module(f"bertie.nn.products.{name}")
-        except ModuleNotFoundError:
-            continue
-        if hasattr(module, "describe"):
-            return str(module.describe())
-    return ""
+    """What bertie chose, in its own words."""
+    from bertie.nn.products.choice import describe  # not above: a peer has no bertie
+
+    return describe()
 
 
 def is_onednn(engine: str) -> bool:
