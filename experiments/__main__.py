@@ -6,6 +6,7 @@ import shlex
 import signal
 import sys
 from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
 
 from benchmarks.environment import peers_python
@@ -22,6 +23,7 @@ from experiments import (
     features,
     finetuning,
     full_runs,
+    learning_per_minute,
     made_up_tasks,
     noise,
     pretrained_or_not,
@@ -43,6 +45,7 @@ EXPERIMENTS: dict[str, Experiment] = {
     "features": features.EXPERIMENT,
     "finetuning": finetuning.EXPERIMENT,
     "full_runs": full_runs.EXPERIMENT,
+    "learning_per_minute": learning_per_minute.EXPERIMENT,
     "made_up_tasks": made_up_tasks.EXPERIMENT,
     "noise": noise.EXPERIMENT,
     "pretrained_or_not": pretrained_or_not.EXPERIMENT,
@@ -63,7 +66,7 @@ def main(words: Sequence[str] | None = None) -> int:
         cells = list(experiment.cells(setting))
         if options.dry_run:
             return show_plan(cells, options.store)
-        with only_one():
+        with only_one() if experiment.alone else nullcontext():
             return run(options, experiment, cells)
     except UserError as error:
         say(f"error: {error}")

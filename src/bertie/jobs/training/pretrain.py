@@ -26,6 +26,7 @@ from bertie.reporting.events import OnEvent, ignore, message
 from bertie.text.tokenizers.tokenizer import Tokenizer
 from bertie.train.budget import AnyBudget, Steps, Time, Tokens
 from bertie.train.distribution import joined
+from bertie.train.learning.optimizer import choose_optimizer
 from bertie.train.learning.precision import choose_precision
 from bertie.train.pretraining.corpus_data import AnyCorpus
 from bertie.train.pretraining.options import MICRO_TOKENS, PretrainOptions
@@ -78,6 +79,9 @@ class TrainingOptions(Group):
     )
     ramp_from: int | None = option(None, "Tokens of the first step; they grow to `batch_tokens`.", ge=1)
     ramp_share: float = option(0.1, "Share of the run over which they grow.", gt=0, le=1)
+    optimizer: Literal["adamw", "muon"] = option(
+        "adamw", "adamw, or muon: Muon for the matrices of the layers, AdamW for all else."
+    )
     lr: float = option(5e-4, "Highest learning rate.", common=True, gt=0)
     warmup: float | None = option(
         None, "Share of the run, or steps of a run in steps; a tenth, at most 10,000 steps, by default.", ge=0
@@ -211,7 +215,7 @@ class PretrainJob(Job):
             "micro_tokens": min(training.micro_tokens, training.batch_tokens),
             "precision": precision,
             "static_masks": self.model.static_masks,
-            "optimizer": {"kind": "adamw", "rate": training.lr, "decay": training.weight_decay},
+            "optimizer": choose_optimizer(training.optimizer, training.lr, training.weight_decay),
             "clip": training.clip,
             "schedule": {"kind": training.schedule, "warmup": self._warmup(budget)},
             "save_every": output.save_every,
