@@ -26,8 +26,11 @@ from experiments import (
     learning_per_minute,
     made_up_tasks,
     noise,
+    old_and_new,
     pretrained_or_not,
+    pretraining_pays,
     siamese,
+    small_models,
     spaces,
 )
 from experiments.cell import Cell, in_order
@@ -48,8 +51,11 @@ EXPERIMENTS: dict[str, Experiment] = {
     "learning_per_minute": learning_per_minute.EXPERIMENT,
     "made_up_tasks": made_up_tasks.EXPERIMENT,
     "noise": noise.EXPERIMENT,
+    "old_and_new": old_and_new.EXPERIMENT,
     "pretrained_or_not": pretrained_or_not.EXPERIMENT,
+    "pretraining_pays": pretraining_pays.EXPERIMENT,
     "siamese": siamese.EXPERIMENT,
+    "small_models": small_models.EXPERIMENT,
     "spaces": spaces.EXPERIMENT,
 }
 

@@ -16,7 +16,7 @@ from experiments.cell import PYTHON, Cell, Result, bertie
 from experiments.experiment import Column, Curves, Experiment, Rows, Setting
 from experiments.pretraining import ENGLISH, nothing, stem
 
-MINUTES, TOKENS_PER_MINUTE = 6, 200_000  # of one core, about
+MINUTES, TOKENS_PER_MINUTE = 10, 120_000  # of one core, about
 POINTS = 8  # checkpoints of a run: where the curve is measured
 FILL = 0.8  # of a step's tokens are real: documents are cut evenly
 PLUGIN = "experiments/variants.py"
@@ -38,9 +38,10 @@ class Factor:
     fill: float = FILL
 
 
+OLD_DEFAULT = Factor(OLD, recipe="bert", rate="5e-4", batch_tokens=4096)
 FACTORS = (
     Factor(BASE),
-    Factor(OLD, recipe="bert", rate="5e-4", batch_tokens=4096),
+    OLD_DEFAULT,
     Factor("vocabulary of 8,000", vocab_size=8000),
     Factor("rows of 32, 64, then 128", flags=("--curriculum", "32:0.3,64:0.3,128:0.4"), fill=0.75),
     Factor("steps of 512 tokens", batch_tokens=512),
@@ -97,9 +98,7 @@ def corpus_of(text: Cell, file: str, vocab_size: int) -> Cell:
     vocabulary = Cell(
         f"vocabulary of {stem(file)}, {vocab_size}", [train], nothing, needs={"text": text}, minutes=1, resumes=False
     )
-    build = bertie(
-        "corpus", "build", source, "--tokenizer", "{vocabulary}", "--workers", 1, "--out", "{folder}"
-    )
+    build = bertie("corpus", "build", source, "--tokenizer", "{vocabulary}", "--workers", 1, "--out", "{folder}")
     needs = {"text": text, "vocabulary": vocabulary}
     return Cell(f"corpus of {stem(file)}, {vocab_size}", [build], nothing, needs=needs, minutes=0.5)
 
@@ -149,7 +148,8 @@ def conclude(rows: Rows) -> list[str]:
         own, other = at_minutes(curve, minutes), at_minutes(base, minutes)
         if name != BASE:
             sentences.append(
-                f"{name}: {own:.3f} nats per character after {minutes:.1f} CPU minutes; base {other:.3f} ({own - other:+.3f})"
+                f"{name}: {own:.3f} nats per character after {minutes:.1f} CPU minutes, "
+                f"the base {other:.3f} ({own - other:+.3f})."
             )
     return sentences
 

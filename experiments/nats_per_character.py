@@ -74,7 +74,7 @@ def main(words: Sequence[str] | None = None) -> None:
 
 
 def measure_run(run: Path, texts: Sequence[MaskedText]) -> dict[str, object]:
-    """The checkpoints that are nearest to `SHARES` of the run, as [tokens, nats per character], and the last in detail."""
+    """The checkpoints nearest to `SHARES` of the run as [tokens, nats per character], and the last in detail."""
     loaded = bertie.load(run)
     assert loaded.tokenizer is not None
     checkpoints = Checkpoints(run / CHECKPOINTS)

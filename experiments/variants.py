@@ -36,7 +36,9 @@ def learned_positions(size: Size = MINI, vocab_size: int = VOCAB_SIZE) -> Recipe
 
 def plain_feed_forward(size: Size = MINI, vocab_size: int = VOCAB_SIZE) -> Recipe:
     """One matrix up and one down, with as many weights as the gated three."""
-    return _in_every_block("plain-feed-forward", {"feed_forward": DenseSpec(inner=9 * size.width // 4)}, size, vocab_size)
+    return _in_every_block(
+        "plain-feed-forward", {"feed_forward": DenseSpec(inner=9 * size.width // 4)}, size, vocab_size
+    )
 
 
 def post_norm(size: Size = MINI, vocab_size: int = VOCAB_SIZE) -> Recipe:
