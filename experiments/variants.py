@@ -1,5 +1,7 @@
 """Recipes of `learning_per_minute`, a plugin: ModernBERT with one part changed, and BERT without next sentence."""
 
+from collections.abc import Mapping
+
 from bertie.data.shapes import Packed
 from bertie.models.recipe import SIZES, Recipe, Size
 from bertie.models.recipes import modernbert
@@ -8,6 +10,7 @@ from bertie.nn.attention.scoring import DotProductSpec
 from bertie.nn.embeddings import TableSpec
 from bertie.nn.feed_forward import DenseSpec
 from bertie.nn.residual import PostNormSpec
+from bertie.nn.stack import StackSpec
 from bertie.nn.visibility import Full
 from bertie.objectives.masked_lm import MaskedLM
 
@@ -22,7 +25,7 @@ def wide(size: Size = MINI, vocab_size: int = VOCAB_SIZE) -> Recipe:
 def learned_positions(size: Size = MINI, vocab_size: int = VOCAB_SIZE) -> Recipe:
     """A table of positions, as BERT has it, instead of rotary ones."""
     recipe = modernbert(size, vocab_size)
-    stack, embeddings = recipe.encoder.stack, recipe.encoder.embeddings
+    stack, embeddings = stack_of(recipe), recipe.encoder.embeddings
     mixer = AttentionSpec(num_heads=size.num_heads, scorer=DotProductSpec(dropout=0.0), bias=False)
     block = stack.block.changed({"mixer": mixer})
     changes = {
@@ -60,13 +63,19 @@ def packed(size: Size = MINI, vocab_size: int = VOCAB_SIZE) -> Recipe:
     return recipe.changed({"name": "packed", "objectives": (masked.replace(samples=Packed()),)})
 
 
-def _in_every_block(name: str, changes: dict[str, object], size: Size, vocab_size: int) -> Recipe:
+def _in_every_block(name: str, changes: Mapping[str, object], size: Size, vocab_size: int) -> Recipe:
     recipe = modernbert(size, vocab_size)
-    stack = recipe.encoder.stack
+    stack = stack_of(recipe)
     blocks = [block.changed(changes) for block in (stack.block, *stack.next_blocks)]
     return recipe.changed(
         {"name": name, "encoder.stack.block": blocks[0], "encoder.stack.next_blocks": tuple(blocks[1:])}
     )
+
+
+def stack_of(recipe: Recipe) -> StackSpec:
+    stack = recipe.encoder.stack
+    assert isinstance(stack, StackSpec)
+    return stack
 
 
 RECIPES = {
