@@ -3,12 +3,15 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
+from bertie.models.recipes import DEFAULT, SETTINGS
 from experiments.cell import Cell
 from experiments.experiment import Experiment, Setting
 from experiments.learning_per_minute import CHARTS, COLUMNS, TOKENS_PER_MINUTE, Factor, both_cells
 from experiments.pretraining import CHINESE, ENGLISH
 
-NEW_DEFAULT = Factor("ModernBERT, 2e-3, 1,024 tokens")
+NEW_DEFAULT = Factor(
+    "quick", recipe=DEFAULT, rate=f"{SETTINGS[DEFAULT].rate:g}", batch_tokens=SETTINGS[DEFAULT].batch_tokens
+)
 CORES = 2
 MINUTES = {ENGLISH: 100, CHINESE: 60}  # of two cores, about: the budgets are in tokens
 NAMES = {ENGLISH: "English MINI", CHINESE: "Chinese MINI"}

@@ -7,14 +7,15 @@ import pytest
 from experiments.cell import in_order
 from experiments.experiment import Setting
 from experiments.learning_per_minute import BASE, FACTORS, OLD, at_minutes, cells, conclude, read
+from experiments.old_and_new import NEW_DEFAULT
 from experiments.old_and_new import conclude as compare
-from experiments.small_models import NEW_DEFAULT
 from experiments.variants import RECIPES
 
 from bertie.inspection.difference import changes
 from bertie.models.model import Model
 from bertie.models.recipe import Size
-from bertie.models.recipes import modernbert
+from bertie.models.recipes import DEFAULT, SETTINGS, modernbert
+from bertie.models.recipes import RECIPES as BUILT_IN
 
 SMALL = Size(depth=3, width=32, num_heads=2)
 CHANGED = {
@@ -44,6 +45,13 @@ def test_a_variant_differs_in_its_part_alone(name: str) -> None:
     for field in differing:
         assert "next_blocks" in field or CHANGED[name] & set(field.split(".")), field
     assert Model.new(recipe).recipe == recipe
+
+
+def test_the_new_default_is_the_default() -> None:
+    """`old_and_new` shares its run with `learning_per_minute`, which names parts and settings one by one."""
+    settings, own = SETTINGS[DEFAULT], BUILT_IN[NEW_DEFAULT.recipe](SMALL, 100)
+    assert (settings.rate, settings.batch_tokens) == (float(NEW_DEFAULT.rate), NEW_DEFAULT.batch_tokens)
+    assert {change.field for change in changes(own, BUILT_IN[DEFAULT](SMALL, 100))} == {"tokenizer"}
 
 
 def test_what_is_read(tmp_path: Path) -> None:
