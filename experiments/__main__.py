@@ -6,6 +6,7 @@ import shlex
 import signal
 import sys
 from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
 
 from benchmarks.environment import peers_python
@@ -22,10 +23,14 @@ from experiments import (
     features,
     finetuning,
     full_runs,
+    learning_per_minute,
     made_up_tasks,
     noise,
+    old_and_new,
     pretrained_or_not,
+    pretraining_pays,
     siamese,
+    small_models,
     spaces,
 )
 from experiments.cell import Cell, in_order
@@ -43,10 +48,14 @@ EXPERIMENTS: dict[str, Experiment] = {
     "features": features.EXPERIMENT,
     "finetuning": finetuning.EXPERIMENT,
     "full_runs": full_runs.EXPERIMENT,
+    "learning_per_minute": learning_per_minute.EXPERIMENT,
     "made_up_tasks": made_up_tasks.EXPERIMENT,
     "noise": noise.EXPERIMENT,
+    "old_and_new": old_and_new.EXPERIMENT,
     "pretrained_or_not": pretrained_or_not.EXPERIMENT,
+    "pretraining_pays": pretraining_pays.EXPERIMENT,
     "siamese": siamese.EXPERIMENT,
+    "small_models": small_models.EXPERIMENT,
     "spaces": spaces.EXPERIMENT,
 }
 
@@ -63,7 +72,7 @@ def main(words: Sequence[str] | None = None) -> int:
         cells = list(experiment.cells(setting))
         if options.dry_run:
             return show_plan(cells, options.store)
-        with only_one():
+        with only_one() if experiment.alone else nullcontext():
             return run(options, experiment, cells)
     except UserError as error:
         say(f"error: {error}")

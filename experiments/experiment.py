@@ -48,3 +48,4 @@ class Experiment:
     columns: Sequence[Column]
     charts: Sequence[Curves] = ()
     conclude: Callable[[Rows], Sequence[str]] = field(default=lambda rows: ())  # sentences under the table
+    alone: bool = True  # a benchmark beside it would spoil its figures; not where it counts tokens and CPU time

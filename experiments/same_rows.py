@@ -17,9 +17,9 @@ from bertie.data.samples.frame import Frame
 from bertie.data.samples.numbered_samples import build_samples
 from bertie.data.shapes import Segments
 from bertie.jobs.text.corpus_jobs import open_corpus
+from bertie.objectives.loss_report import LossReport
 from bertie.objectives.masked_lm import MaskedLM
 from bertie.train.instances import Corruption, fixed_instances, vocabulary_of
-from bertie.train.loop import total
 from bertie.train.pretraining.held_out import hold_out
 
 MASKS: dict[str, Chooser] = {"token": EachToken(), "word": WholeWords()}
@@ -47,7 +47,8 @@ def measure(run: Path, folder: Path, num_rows: int) -> dict[str, float]:
         corruption = Corruption((objective,), vocabulary_of(tokenizer))
         with torch.inference_mode():
             batches = fixed_instances(samples, corruption, num_rows, MICRO_TOKENS)
-            report = total([objective.loss(model.heads["masked-lm"], model.encoder, batch) for batch in batches])
+            reports = (objective.loss(model.heads["masked-lm"], model.encoder, batch) for batch in batches)
+            report = sum(reports, LossReport())
         means = report.means()
         figures[f"{name}_loss"], figures[f"{name}_accuracy"] = means["masked_lm"], means["masked_lm_accuracy"]
     return figures

@@ -80,7 +80,7 @@ class Start:
 
     cell: Cell
     inside: str = ""
-    rate: float = RATE
+    rate: float | Cell = RATE  # a cell chooses it on dev: its folder has best.toml
     how: tuple[str, ...] = ("--base",)  # what the folder is for `finetune`
 
     @property
@@ -101,24 +101,43 @@ def own_cell(name: str, exercise: Exercise, rows: Cell, start: Start, seed: int)
         ],
         partial(read_own, exercise=exercise),
         seed=seed,
-        needs={"base": start.cell, "rows": rows},
+        needs={"base": start.cell, "rows": rows, **({"rate": start.rate} if isinstance(start.rate, Cell) else {})},
         minutes=exercise.minutes,
         part=exercise.title,
     )
 
 
-def finetune(exercise: Exercise, start: Start, seed: int) -> Command:
+def rate_cell(name: str, exercise: Exercise, rows: Cell, start: Start, rates: Sequence[float], seed: int) -> Cell:
+    """Tries learning rates with one seed, and keeps the best on dev as best.toml."""
+    tries = [finetune(exercise, replace(start, rate=rate), seed, f"{{folder}}/{rate:g}") for rate in rates]
+    folders = [f"{{folder}}/{rate:g}" for rate in rates]
+    figure = ("--figure", MEASURES[exercise.measure].main)
+    choose = (PYTHON, "-m", "experiments.best_rate", *folders, *figure, "--out", "{folder}/best.toml")
+    return Cell(
+        f"rate of {name}",
+        [*tries, choose],
+        nothing,
+        seed=seed,
+        needs={"base": start.cell, "rows": rows},
+        minutes=len(rates) * exercise.minutes,
+        part=exercise.title,
+    )
+
+
+def finetune(exercise: Exercise, start: Start, seed: int, out: str = "{folder}/run") -> Command:
     dev = ["--dev", "{rows}/dev.jsonl"] if exercise.has_dev else []
-    steps = ["--epochs", exercise.epochs, "--batch", exercise.own_batch, "--lr", start.rate]
+    rate = ["--config", "{rate}/best.toml"] if isinstance(start.rate, Cell) else ["--lr", start.rate]
+    steps = ["--epochs", exercise.epochs, "--batch", exercise.own_batch, *rate]
     files = [*start.how, start.folder, "--train", "{rows}/train.jsonl", *dev]
     wishes = ["--max-length", exercise.length, "--seed", seed, *exercise.flags]
-    return bertie("finetune", exercise.task, *files, *steps, *wishes, "--out", "{folder}/run")
+    return bertie("finetune", exercise.task, *files, *steps, *wishes, "--out", out)
 
 
 def peer_cell(name: str, exercise: Exercise, rows: Cell, start: Start, seed: int) -> Cell:
     """The same with the `transformers` Trainer."""
     task = {"pair": "classify"}.get(exercise.task, exercise.task)
     train = (PEERS, "-m", "experiments.peers.finetune_trainer", task, "--rows", "{rows}", "--base", start.folder)
+    assert not isinstance(start.rate, Cell)
     learning = ("--epochs", exercise.epochs, "--batch", BATCH, "--lr", start.rate, "--max-length", exercise.length)
     command = (*train, *map(str, learning), "--seed", str(seed), "--out", "{folder}/answers.jsonl")
     return Cell(

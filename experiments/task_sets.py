@@ -30,6 +30,7 @@ SENTENCES = 4  # of an article, in `sentences`
 PARAGRAPHS = 4  # of an article, in `spaces`
 LONGEST_WORD = 30  # characters
 FEWEST_WORDS, MOST_WORDS = 5, 50  # of a sentence in `choice`
+DEV_ROWS = 1000
 EVERY = 5  # one article in so many is held out
 
 Files = Mapping[str, Path]
@@ -233,12 +234,27 @@ def labelled(name: str) -> Source:
     return Source(SETS[name].files, lambda files, *limits: Made(cut(read_set(name, files), *limits)))
 
 
+def with_dev(name: str) -> Source:
+    """With rows to choose on, whatever the number of rows to learn from: of its own, or else the last of train."""
+
+    def make(files: Files, num_rows: int, num_test: int) -> Made:
+        parts = read_set(name, files)
+        if "dev" not in parts:
+            num_dev = min(DEV_ROWS, len(parts["train"]) // 5)
+            parts |= {"train": parts["train"][:-num_dev], "dev": parts["train"][-num_dev:]}
+        found = cut(parts, num_rows, num_test)
+        return Made({**found, "dev": found["dev"][:DEV_ROWS]})
+
+    return Source(SETS[name].files, make)
+
+
 def cut(parts: Parts, num_rows: int, num_test: int) -> Parts:
     return {part: rows[: num_rows if part == "train" else num_test] for part, rows in parts.items()}
 
 
 SOURCES = {
     **{name: labelled(name) for name in SETS},
+    **{f"{name}_with_dev": with_dev(name) for name in ("sst2", "conll", "mrpc", "stsb", "chnsenticorp", "msra")},
     "unit_stsb": Source(SETS["stsb"].files, unit_scores),
     "choice": Source({"text": "en_wiki.jsonl.gz"}, choice),
     "spaces": Source({"text": "en_wiki.jsonl.gz"}, spaces),

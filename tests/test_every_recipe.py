@@ -107,6 +107,7 @@ CASES = {
     "xlm": Case("any", 200, {"masked_lm_accuracy": 0.85 + 0.15 * 0.1}),
     "xlnet": Case("ring", 160, {"permutation_lm_accuracy": 1.0}),
     "modernbert": Case("ring", 60),
+    "quick": Case("ring", 60),
     "bilstm": Case("ring", 60),
     "twoway": Case("topics", 90),
 }

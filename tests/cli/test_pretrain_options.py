@@ -284,3 +284,49 @@ def test_a_run_that_warms_up_to_its_end_is_repeated_by_its_own_file(
     done = run_bertie("pretrain", "--corpus", corpus, "--out", again, "--config", first / "config.toml", "--seed", 1)
     assert done.returncode == 2 and "started with other options" in done.stderr
     assert "finished before" not in done.stderr
+
+
+def decided(run: Path) -> tuple[str, Any, int]:
+    """Recipe, optimizer and tokens of a step, as the run keeps them."""
+    content = json.loads((run / "options.json").read_text())
+    return content["recipe"]["name"], content["options"]["optimizer"], content["options"]["batch_tokens"]
+
+
+LEAST = ["--size", "tiny", "--max-length", "32", "--held-out", "0", "--steps", "1", "--quiet"]
+
+
+def test_what_is_trained_where_nothing_is_named(corpus: Path, tmp_path: Path, run_bertie: Run) -> None:
+    """The recipe that learns most in little time, with its own settings; papers' recipes keep BERT's."""
+    for recipe, expected in (((), ("quick", 2e-3, 1024)), (("--recipe", "modernbert"), ("modernbert", 5e-4, 4096))):
+        run = tmp_path / expected[0]
+        done = run_bertie("pretrain", *recipe, *LEAST, "--corpus", corpus, "--out", run)
+        assert done.returncode == 0, done.stderr
+        name, optimizer, batch_tokens = decided(run)
+        assert (name, optimizer["rate"], batch_tokens) == expected
+        config = tomllib.loads((run / "config.toml").read_text())
+        assert (config["model"]["recipe"], config["training"]["lr"], config["training"]["batch_tokens"]) == expected
+    again = run_bertie("pretrain", "--config", tmp_path / "quick" / "config.toml", "--quiet", "--out", tmp_path / "b")
+    assert again.returncode == 0, again.stderr
+    assert decided(tmp_path / "b") == decided(tmp_path / "quick")
+    # What continues a model does not learn as fast as one from random weights.
+    base = ["--base", tmp_path / "quick", *LEAST[2:], "--corpus", corpus, "--out", tmp_path / "c"]
+    assert run_bertie("pretrain", *base).returncode == 0
+    name, optimizer, batch_tokens = decided(tmp_path / "c")
+    assert (name, optimizer["rate"], batch_tokens) == ("quick", 5e-4, 4096)
+    refused = run_bertie("pretrain", *base, "--size", "mini")
+    assert (refused.returncode, "--size and --base cannot both be given" in refused.stderr) == (2, True)
+
+
+def test_muon_for_the_matrices_of_the_layers(corpus: Path, tmp_path: Path, run_bertie: Run) -> None:
+    words = ["pretrain", *LEAST, "--corpus", corpus, "--out", tmp_path / "run"]
+    done = run_bertie(*words, "--optimizer", "muon", "--lr", "1e-3", "--weight-decay", "0.1")
+    assert done.returncode == 0, done.stderr
+    _, optimizer, _ = decided(tmp_path / "run")
+    kinds = [(group["parameters"], group["optimizer"]["kind"]) for group in optimizer["groups"]]
+    assert kinds == [("matrices", "muon"), ("all", "adamw")]
+    assert {(group["optimizer"]["rate"], group["optimizer"]["decay"]) for group in optimizer["groups"]} == {(1e-3, 0.1)}
+    config = tomllib.loads((tmp_path / "run" / "config.toml").read_text())
+    assert (config["training"]["optimizer"], config["training"]["lr"]) == ("muon", 1e-3)
+    changed = run_bertie(*words, "--lr", "1e-3", "--weight-decay", "0.1")
+    assert changed.returncode == 2
+    assert "--optimizer was muon, now adamw" in changed.stderr and "--lr" not in changed.stderr

@@ -2,6 +2,7 @@
 
 import json
 import random
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -25,8 +26,8 @@ import bertie
 from bertie.errors import FolderError
 from bertie.models.model import Model
 from bertie.models.pretrained import Pretrained
-from bertie.models.recipe import SIZES, Size
-from bertie.models.recipes import modernbert
+from bertie.models.recipe import SIZES, Recipe, Size
+from bertie.models.recipes import modernbert, quick
 from bertie.nn.stack import StackSpec
 from bertie.nn.visibility import Full, Window
 
@@ -88,9 +89,9 @@ def test_folders_there_and_back(architecture: str, seed: int, tmp_path: Path) ->
     reopened(theirs, tmp_path)
 
 
-@pytest.mark.parametrize("depth", [1, 2, 3, 5])
-def test_a_recipe_from_scratch_opens_there(depth: int, tmp_path: Path) -> None:
-    ours = Pretrained(Model.new(modernbert(Size(depth=depth, width=32, num_heads=2), vocab_size=300), seed=1))
+@pytest.mark.parametrize(("recipe", "depth"), [(modernbert, 1), (modernbert, 2), (quick, 3), (modernbert, 5)])
+def test_a_recipe_from_scratch_opens_there(recipe: Callable[..., Recipe], depth: int, tmp_path: Path) -> None:
+    ours = Pretrained(Model.new(recipe(Size(depth=depth, width=32, num_heads=2), vocab_size=300), seed=1))
     assert ours.save(tmp_path) == []
     theirs = from_folder(transformers.ModernBertForMaskedLM, tmp_path)
     ids = list(range(1, 170))  # further than a local layer sees

@@ -1,6 +1,7 @@
 """Builds recipes: each is a function of ten-odd lines over shared parts. `RECIPES` lists them all, parents first."""
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 from bertie.data.masking import NGrams, Replacement, Spans, WholeWords
 from bertie.data.shapes import Packed, Pairs, Parallel
@@ -28,6 +29,13 @@ from bertie.objectives.sentence_order import SentenceOrder
 from bertie.objectives.span_boundary import SpanBoundary
 
 BASE = SIZES["base"]
+
+
+class Settings(NamedTuple):
+    """How a recipe learns from random weights."""
+
+    rate: float = 5e-4
+    batch_tokens: int = 4096
 
 
 def bert(size: Size = BASE, vocab_size: int = 30_522) -> Recipe:
@@ -170,6 +178,11 @@ def modernbert(size: Size = BASE, vocab_size: int = 50_368) -> Recipe:
     return Recipe(name="modernbert", tokenizer="byte-bpe", encoder=encoder, objectives=(masked,))
 
 
+def quick(size: Size = SIZES["mini"], vocab_size: int = 16_000) -> Recipe:
+    """What learned most per minute of the parts we compared (docs/log.md): ModernBERT's, over WordPiece."""
+    return modernbert(size, vocab_size).changed({"name": "quick", "tokenizer": "wordpiece"})
+
+
 def bilstm(size: Size = BASE, vocab_size: int = 30_522) -> Recipe:
     """Masked LM over LSTMs that read both ways: what would BERT be without attention?"""
     tables = (TableSpec(field="tokens", size=vocab_size),)
@@ -213,7 +226,11 @@ RECIPES: dict[str, Callable[..., Recipe]] = {
     "xlm": xlm,
     "xlnet": xlnet,
     "modernbert": modernbert,
+    "quick": quick,
     "bilstm": bilstm,
     "twoway": twoway,
 }
+DEFAULT = "quick"  # where a run names none
+# What a recipe learns with unless told otherwise, where that is not what BERT learns with.
+SETTINGS: dict[str, Settings] = {"quick": Settings(rate=2e-3, batch_tokens=1024)}
 PARENTS: dict[str, str] = {name: "bert" for name in RECIPES if name != "bert"}  # the recipe that it is compared with

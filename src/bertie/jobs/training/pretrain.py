@@ -19,6 +19,7 @@ from bertie.jobs.text.corpus_jobs import open_training_corpus
 from bertie.jobs.training.training_run import TrainingRun, output_folder, run_stoppable
 from bertie.models.model import Model
 from bertie.models.pretrained import load
+from bertie.models.recipes import DEFAULT, SETTINGS, Settings
 from bertie.models.teacher import Taught, give_teacher, learns_from_teacher
 from bertie.models.variant import vary, with_recipe
 from bertie.nn.native.attention_kernel import kernel as attention_kernel
@@ -26,12 +27,14 @@ from bertie.reporting.events import OnEvent, ignore, message
 from bertie.text.tokenizers.tokenizer import Tokenizer
 from bertie.train.budget import AnyBudget, Steps, Time, Tokens
 from bertie.train.distribution import joined
+from bertie.train.learning.optimizer import GroupedSpec, choose_optimizer
 from bertie.train.learning.precision import choose_precision
 from bertie.train.pretraining.corpus_data import AnyCorpus
 from bertie.train.pretraining.options import MICRO_TOKENS, PretrainOptions
 from bertie.train.run import pretrain as run_pretraining
 
 LENGTH = 128
+BERT, QUICK = Settings(), SETTINGS[DEFAULT]
 WARMUP, LONGEST_WARMUP = 0.1, 10_000  # a share of the run; steps
 
 
@@ -47,7 +50,9 @@ class DataOptions(Group):
 
 class ModelOptions(Group):
     title: ClassVar[str] = "Model"
-    recipe: AnyRecipe | None = option(None, "The recipe to train from random weights; see bertie recipes.", common=True)
+    recipe: AnyRecipe | None = option(
+        None, f"The recipe to train from random weights, {DEFAULT} by default; see bertie recipes.", common=True
+    )
     size: str = option("mini", "Size of the recipe: tiny, mini, small, medium, base, large.", common=True)
     base: ModelSource | None = option(None, "A model folder to continue from, instead of a recipe.", common=True)
     teacher: ModelSource | None = option(None, "The model folder that a student (distilbert) learns from.")
@@ -72,13 +77,23 @@ class TrainingOptions(Group):
     curriculum: AnyCurriculum | None = option(
         None, "Lengths and their shares of the run, like 128:0.9,512:0.1.", metavar="LENGTH:SHARE,..."
     )
-    batch_tokens: int = option(4096, "Tokens per step.", common=True, ge=1)
+    batch_tokens: int | None = option(
+        None,
+        f"Tokens per step; {BERT.batch_tokens:,} by default, {QUICK.batch_tokens:,} with {DEFAULT}.",
+        common=True,
+        ge=1,
+    )
     micro_tokens: int = option(
         MICRO_TOKENS, "Tokens computed at once, at most those of a step; fewer need less memory.", ge=1
     )
     ramp_from: int | None = option(None, "Tokens of the first step; they grow to `batch_tokens`.", ge=1)
     ramp_share: float = option(0.1, "Share of the run over which they grow.", gt=0, le=1)
-    lr: float = option(5e-4, "Highest learning rate.", common=True, gt=0)
+    optimizer: Literal["adamw", "muon"] = option(
+        "adamw", "adamw, or muon: Muon for the matrices of the layers, AdamW for all else."
+    )
+    lr: float | None = option(
+        None, f"Highest learning rate; {BERT.rate:g} by default, {QUICK.rate:g} with {DEFAULT}.", common=True, gt=0
+    )
     warmup: float | None = option(
         None, "Share of the run, or steps of a run in steps; a tenth, at most 10,000 steps, by default.", ge=0
     )
@@ -120,6 +135,9 @@ class Prepared:
 class PretrainJob(Job):
     """Train a model on a corpus. The finished model is in OUT/model.
 
+    Without `recipe` and `base` it is the recipe quick, which learns most in little time; the recipes of papers learn
+    with the settings of BERT unless told otherwise.
+
     Ctrl-C saves and stops; the same command continues, and ends in the same weights as a run that was never stopped
     (nearly the same with `time`, where the clock decides the learning rate).
 
@@ -129,8 +147,13 @@ class PretrainJob(Job):
 
     verb: ClassVar[str] = "pretrain"
     example: ClassVar[str] = "bertie pretrain --recipe bert --size mini --corpus my-corpus --steps 2000 --out my-run"
-    exclusive: ClassVar[Any] = (("steps", "tokens", "time"), ("recipe", "base"), ("max_length", "curriculum"))
-    requires: ClassVar[Any] = {"ramp_share": "ramp_from", "size": "recipe"}
+    exclusive: ClassVar[Any] = (
+        ("steps", "tokens", "time"),
+        ("recipe", "base"),
+        ("size", "base"),
+        ("max_length", "curriculum"),
+    )
+    requires: ClassVar[Any] = {"ramp_share": "ramp_from"}
     data: DataOptions
     model: ModelOptions = ModelOptions()
     training: TrainingOptions = TrainingOptions()
@@ -177,7 +200,9 @@ class PretrainJob(Job):
             length = corpus.about["samples"]["length"]
         model, base = self._model(tokenizer)
         precision, reason = choose_precision(training.precision, model.recipe.encoder.width)
-        options = self._options(budget, length, precision)
+        options = self._options(
+            budget, length, precision, SETTINGS.get(model.recipe.name, BERT) if base is None else BERT
+        )
         teacher = self._teacher(model, tokenizer, options)
         notes = [f"computing in {precision}: {reason}"]
         if tokenizer.kind != model.recipe.tokenizer:
@@ -197,8 +222,9 @@ class PretrainJob(Job):
             return Time(seconds=training.time)
         raise SpecError("say how long to train", hint="give `steps`, `tokens` or `time`")
 
-    def _options(self, budget: AnyBudget, length: int, precision: Any) -> PretrainOptions:
+    def _options(self, budget: AnyBudget, length: int, precision: Any, usual: Settings) -> PretrainOptions:
         training, output = self.training, self.output
+        batch_tokens, rate = training.batch_tokens or usual.batch_tokens, training.lr or usual.rate
         curriculum = training.curriculum
         ramp = training.ramp_from and {"begin": training.ramp_from, "share": training.ramp_share}
         fields = {
@@ -206,12 +232,12 @@ class PretrainJob(Job):
             "seed": training.seed,
             "length": curriculum.phases[-1].length if curriculum else length,
             "curriculum": curriculum,
-            "batch_tokens": training.batch_tokens,
+            "batch_tokens": batch_tokens,
             "ramp": ramp,
-            "micro_tokens": min(training.micro_tokens, training.batch_tokens),
+            "micro_tokens": min(training.micro_tokens, batch_tokens),
             "precision": precision,
             "static_masks": self.model.static_masks,
-            "optimizer": {"kind": "adamw", "rate": training.lr, "decay": training.weight_decay},
+            "optimizer": choose_optimizer(training.optimizer, rate, training.weight_decay),
             "clip": training.clip,
             "schedule": {"kind": training.schedule, "warmup": self._warmup(budget)},
             "save_every": output.save_every,
@@ -241,11 +267,9 @@ class PretrainJob(Job):
         """The model to start with, and the digest of the one that it continues."""
         chosen, seed = self.model, self.training.seed
         wishes: Any = {"mask": chosen.mask, "mask_rate": chosen.mask_rate, "sentences": chosen.sentences}
-        if chosen.recipe is not None:
-            recipe = choose_recipe(chosen.recipe, chosen.size, tokenizer.size)
-            return Model.new(vary(recipe, **wishes), seed), None
         if chosen.base is None:
-            raise SpecError("say what to train", hint="give `recipe` or `base`")
+            recipe = choose_recipe(chosen.recipe or DEFAULT, chosen.size, tokenizer.size)
+            return Model.new(vary(recipe, **wishes), seed), None
         pretrained = load(chosen.base)
         if pretrained.tokenizer is not None and pretrained.tokenizer.digest != tokenizer.digest:
             what = f"its tokenizer ({pretrained.tokenizer.digest}) is not the corpus's ({tokenizer.digest})"
@@ -262,7 +286,7 @@ class PretrainJob(Job):
         if not learns_from_teacher(model):
             raise SpecError(f"the recipe {name!r} does not learn from a teacher", hint="drop `teacher`")
         length = max(phase.length for phase in options.lengths.phases)
-        return give_teacher(model, teacher, tokenizer, self.model.recipe is not None, length)
+        return give_teacher(model, teacher, tokenizer, self.model.base is None, length)
 
     def repeatable(self, options: PretrainOptions) -> dict[str, Any]:
         """All options as they were decided, without the place of the results: what OUT/config.toml holds."""
@@ -274,12 +298,18 @@ class PretrainJob(Job):
         ):
             if (path := given[group].get(name)) and Path(path).exists():  # else it is a name on the hub
                 given[group][name] = str(Path(path).resolve())
-        if self.model.recipe is None:
+        if self.model.base is not None:
             given["model"].pop("size", None)
+        elif self.model.recipe is None:
+            given["model"]["recipe"] = DEFAULT
         if self.training.ramp_from is None:
             given["training"].pop("ramp_share", None)
         training = given["training"]
         training |= {"micro_tokens": options.micro_tokens, "precision": options.precision}
+        usual = (
+            options.optimizer.groups[-1].optimizer if isinstance(options.optimizer, GroupedSpec) else options.optimizer
+        )
+        training |= {"batch_tokens": options.batch_tokens, "lr": usual.rate}
         if options.curriculum is None:
             training["max_length"] = options.length
         # A warm-up of 1 would be one step.

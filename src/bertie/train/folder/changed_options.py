@@ -28,6 +28,7 @@ OPTION_OF = {
     "options.length": "max_length",
     "options.batch_rows": "batch",
     "options.micro_tokens": "micro_tokens",
+    "options.optimizer.kind": "optimizer",
     "options.optimizer.rate": "lr",
     "options.optimizer.decay": "weight_decay",
     "options.schedule.kind": "schedule",
@@ -115,6 +116,10 @@ def _named(resolved: dict[str, Any]) -> dict[str, Any]:
     recipe = resolved.get("recipe", {})
     objectives = {one["name"].replace(".", "-"): one for one in recipe.get("objectives", ()) if "name" in one}
     resolved = {**resolved, "recipe": {**recipe, "objectives": objectives}}
+    options = resolved.get("options", {})
+    if groups := options.get("optimizer", {}).get("groups"):  # Muon and AdamW, which have the same rate and decay
+        optimizer = {**groups[-1]["optimizer"], "kind": groups[0]["optimizer"]["kind"]}
+        resolved = {**resolved, "options": {**options, "optimizer": optimizer}}
     data = resolved.get("data")
     if not isinstance(data, list):
         return resolved

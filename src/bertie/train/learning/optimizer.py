@@ -171,6 +171,15 @@ class GroupedSpec(Spec):
 AnyOptimizer = Annotated[AdamWSpec | MuonSpec | GroupedSpec, Field(discriminator="kind")]
 
 
+def choose_optimizer(name: Literal["adamw", "muon"], rate: float, decay: float) -> AdamWSpec | GroupedSpec:
+    """AdamW for everything; or Muon for the matrices of the layers and AdamW for the rest, at the same rate."""
+    adamw = AdamWSpec(rate=rate, decay=decay)
+    if name == "adamw":
+        return adamw
+    matrices = ParameterGroup(parameters="matrices", optimizer=MuonSpec(rate=rate, decay=decay))
+    return GroupedSpec(groups=(matrices, ParameterGroup(parameters="all", optimizer=adamw)))
+
+
 def decay_groups(model: nn.Module) -> tuple[dict[str, nn.Parameter], dict[str, nn.Parameter]]:
     """Parameters that learn, by name: those to decay, and the biases, norms and single scales that are not.
 
