@@ -390,8 +390,7 @@ def test_memory_does_not_grow_with_the_input(tmp_path: Path, name: str, monkeypa
 
 
 def test_a_busy_machine_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    ticks = iter(range(0, 100_000, 100))
-    watch = BusyMachine(2, 2, clock=lambda: float(next(ticks)), load=lambda: 6.0)
+    watch = BusyMachine(2, 2, clock=iter(range(0, 100_000, 100)).__next__, load=lambda: 6.0)
     monkeypatch.setattr(bertie.search.bulk, "BusyMachine", lambda num_threads: watch)
     monkeypatch.setattr(bertie.search.bulk, "CHUNK_TEXTS", 10)
     (tmp_path / "texts.txt").write_text("a text of words\n" * 95)
