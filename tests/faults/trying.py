@@ -130,15 +130,7 @@ def load_everything() -> None:
     import torch._dynamo  # noqa: F401
 
     for name in (
-        "corpus",
-        "corpus_views",
-        "embed",
-        "evaluate",
-        "fill",
-        "finetune",
-        "predict",
-        "pretrain",
-        "runs",
-        "vocab",
+        *("text.corpus_jobs", "text.corpus_views", "text.vocab", "training.pretrain", "training.runs"),
+        *("finetuning.evaluate", "finetuning.finetune", "finetuning.predict", "embed", "fill"),
     ):
         importlib.import_module(f"bertie.jobs.{name}")

@@ -17,10 +17,14 @@ from bertie.cli.display import console
 from bertie.cli.standard_output import checked_stdout
 from bertie.errors import UserError
 
+JOBS = "bertie.jobs"
+VIEWS = "bertie.jobs.text.corpus_views"
+CONTEXT = {"help_option_names": ["-h", "--help"]}
+
 
 class Verb(NamedTuple):
     summary: str
-    job: str  # "module:class" inside bertie.jobs
+    job: str  # "module:class"
     inner: Mapping[str, "Verb"] = {}  # verbs of its own, as in `bertie corpus build`
     has_default: bool = False  # whether the first of these is meant where none is named
 
@@ -30,30 +34,32 @@ VERBS = {
         "Build a corpus from text, extend it, look at it, check it.",
         "",
         {
-            "build": Verb("Build a corpus from text files.", "text.corpus_jobs:BuildCorpusJob"),
-            "add": Verb("Append documents to a corpus.", "text.corpus_jobs:AddToCorpusJob"),
-            "verify": Verb("Check that every byte is as it was written.", "text.corpus_jobs:VerifyCorpusJob"),
-            "report": Verb("Report counts, lengths, scripts, what was left out.", "text.corpus_views:ReportCorpusJob"),
-            "show": Verb("Print a document with its sentences, words and pieces.", "text.corpus_views:ShowDocumentJob"),
-            "freeze": Verb("Write static masks.", "text.corpus_views:FreezeCorpusJob"),
+            "build": Verb("Build a corpus from text files.", f"{JOBS}.text.corpus_jobs:BuildCorpusJob"),
+            "add": Verb("Append documents to a corpus.", f"{JOBS}.text.corpus_jobs:AddToCorpusJob"),
+            "verify": Verb("Check that every byte is as it was written.", f"{JOBS}.text.corpus_jobs:VerifyCorpusJob"),
+            "report": Verb("Report counts, lengths, scripts, what was left out.", f"{VIEWS}:ReportCorpusJob"),
+            "show": Verb("Print a document with its sentences, words and pieces.", f"{VIEWS}:ShowDocumentJob"),
+            "freeze": Verb("Write static masks.", f"{VIEWS}:FreezeCorpusJob"),
         },
     ),
-    "embed": Verb("Turn every text of a file into a vector.", "embed:EmbedJob"),
-    "evaluate": Verb("Measure a task model on labelled rows.", "finetuning.evaluate:EvaluateJob"),
-    "fill": Verb("Guess the missing words of a sentence.", "fill:FillJob"),
-    "finetune": Verb("Train a model for a task.", "finetuning.finetune:FinetuneJob"),
-    "inspect": Verb("Look into a model.", "", {"params": Verb("Count parameters by part.", "inspect:CountJob")}),
-    "machine": Verb("Show the machine and how fast each precision runs on it.", "machine_job:MachineJob"),
-    "plan": Verb("Estimate the time, memory and disk of a run.", "training.plan:PlanJob"),
-    "predict": Verb("Predict with a task model.", "finetuning.predict:PredictJob"),
-    "pretrain": Verb("Train a model on a corpus.", "training.pretrain:PretrainJob"),
+    "embed": Verb("Turn every text of a file into a vector.", f"{JOBS}.embed:EmbedJob"),
+    "evaluate": Verb("Measure a task model on labelled rows.", f"{JOBS}.finetuning.evaluate:EvaluateJob"),
+    "fill": Verb("Guess the missing words of a sentence.", f"{JOBS}.fill:FillJob"),
+    "finetune": Verb("Train a model for a task.", f"{JOBS}.finetuning.finetune:FinetuneJob"),
+    "inspect": Verb(
+        "Look into a model.", "", {"params": Verb("Count parameters by part.", f"{JOBS}.inspect:CountJob")}
+    ),
+    "machine": Verb("Show the machine and how fast each precision runs on it.", f"{JOBS}.machine_job:MachineJob"),
+    "plan": Verb("Estimate the time, memory and disk of a run.", f"{JOBS}.training.plan:PlanJob"),
+    "predict": Verb("Predict with a task model.", f"{JOBS}.finetuning.predict:PredictJob"),
+    "pretrain": Verb("Train a model on a corpus.", f"{JOBS}.training.pretrain:PretrainJob"),
     "quickstart": Verb("Do a first job from end to end, in minutes.", "bertie.cli.quickstart:quickstart"),
     "recipes": Verb(
         "List the recipes, or show what one is made of.",
         "",
         {
-            "list": Verb("List the recipes and their sizes.", "training.recipe_jobs:ListRecipesJob"),
-            "show": Verb("Show the parts of a recipe.", "training.recipe_jobs:ShowRecipeJob"),
+            "list": Verb("List the recipes and their sizes.", f"{JOBS}.training.recipe_jobs:ListRecipesJob"),
+            "show": Verb("Show the parts of a recipe.", f"{JOBS}.training.recipe_jobs:ShowRecipeJob"),
         },
         has_default=True,
     ),
@@ -61,9 +67,9 @@ VERBS = {
         "List runs, draw their curves, compare them.",
         "",
         {
-            "list": Verb("List the runs in a folder.", "training.runs:ListRunsJob"),
-            "show": Verb("Draw the curves of a run.", "training.runs:ShowRunJob"),
-            "compare": Verb("Compare several runs.", "training.runs:CompareRunsJob"),
+            "list": Verb("List the runs in a folder.", f"{JOBS}.training.runs:ListRunsJob"),
+            "show": Verb("Draw the curves of a run.", f"{JOBS}.training.runs:ShowRunJob"),
+            "compare": Verb("Compare several runs.", f"{JOBS}.training.runs:CompareRunsJob"),
         },
         has_default=True,
     ),
@@ -71,11 +77,11 @@ VERBS = {
         "Train a vocabulary, or add words to one.",
         "",
         {
-            "train": Verb("Train a vocabulary.", "text.vocab:TrainVocabJob"),
-            "extend": Verb("Add words to a tokenizer and its model.", "text.vocab:ExtendVocabJob"),
+            "train": Verb("Train a vocabulary.", f"{JOBS}.text.vocab:TrainVocabJob"),
+            "extend": Verb("Add words to a tokenizer and its model.", f"{JOBS}.text.vocab:ExtendVocabJob"),
         },
     ),
-    "whiten": Verb("Spread a model's vectors, so that their cosines can be compared.", "whiten:WhitenJob"),
+    "whiten": Verb("Spread a model's vectors, so that their cosines can be compared.", f"{JOBS}.whiten:WhitenJob"),
 }
 
 
@@ -96,7 +102,22 @@ class VerbGroup(click.Group):
             nearest = get_close_matches(name, self.verbs, n=1)
             did_you_mean = f" Did you mean {nearest[0]!r}?" if nearest else ""
             raise click.UsageError(f"No such command {name!r}.{did_you_mean}", ctx)
-        return load(name, self.verbs[name])
+        verb = self.verbs[name]
+        if verb.inner:
+            group = VerbGroupWithDefault if verb.has_default else VerbGroup
+            return group(name, verb.inner, help=verb.summary, context_settings=CONTEXT)
+        module, attribute = verb.job.split(":")
+        found = getattr(importlib.import_module(module), attribute)
+        if isinstance(found, click.Command):
+            return found
+        if name == "finetune":  # a command for each task, those of plugins included
+            from bertie.cli.finetune_tasks import FinetuneGroup
+
+            tasks = {task: Verb(about, "") for task, about in found.tasks().items()}
+            return FinetuneGroup(name, tasks, help=verb.summary, context_settings=CONTEXT)
+        from bertie.cli.command import JobCommand
+
+        return JobCommand(name, found)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):  # without loading them
@@ -109,25 +130,6 @@ class VerbGroupWithDefault(VerbGroup):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         known = bool(args) and (args[0] in self.verbs or args[0] in ("-h", "--help"))
         return super().parse_args(ctx, args if known else [next(iter(self.verbs)), *args])
-
-
-def load(name: str, verb: Verb) -> click.Command:
-    options = {"help": verb.summary, "context_settings": {"help_option_names": ["-h", "--help"]}}
-    if verb.inner:
-        return (VerbGroupWithDefault if verb.has_default else VerbGroup)(name, verb.inner, **options)
-    module, attribute = verb.job.split(":")
-    found = getattr(
-        importlib.import_module(module if module.startswith("bertie.") else f"bertie.jobs.{module}"), attribute
-    )
-    if isinstance(found, click.Command):
-        return found
-    from bertie.cli.command import JobCommand
-
-    if name == "finetune":
-        from bertie.cli.finetune_tasks import FinetuneGroup
-
-        return FinetuneGroup(verb.summary)
-    return JobCommand(name, found)
 
 
 bertie = VerbGroup("bertie", VERBS, help="From raw text to a language encoder, and from the encoder to a task model.")

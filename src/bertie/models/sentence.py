@@ -10,7 +10,6 @@ from typing import Any
 
 from bertie.errors import FolderError
 from bertie.json_files import read_json, read_object, shown
-from bertie.models.folder.folder import read_config
 from bertie.models.folder.weights import SINGLE, check_finite, read_weights, write_weights
 from bertie.models.model import Model
 from bertie.nn.pooling import Activation, Pooling, Projection, TokenPooling
@@ -193,7 +192,7 @@ def _prompts(path: Path) -> tuple[dict[str, str], str | None]:
 
 
 def _pooling(path: Path) -> Pooling:
-    config = read_config(path)
+    config = read_object(path)
     if config.get("include_prompt") is False:
         raise FolderError("include_prompt is off, which is not supported here", where=str(path))
     chosen: list[Any]
@@ -213,7 +212,7 @@ def _pooling(path: Path) -> Pooling:
 
 
 def _projection(folder: Path) -> Projection:
-    config, where = read_config(folder / "config.json"), str(folder / "config.json")
+    config, where = read_object(folder / "config.json"), str(folder / "config.json")
     name = str(config.get("activation_function", "Tanh")).rpartition(".")[2]
     if name not in ACTIVATIONS:
         raise FolderError(

@@ -18,7 +18,7 @@ from bertie.errors import InputError, SpecError
 from bertie.nn.encoder import Encoder, EncoderSpec
 from bertie.nn.heads import SequenceHead, SequenceHeadSpec
 from bertie.objectives.loss_report import Figure, LossReport
-from bertie.objectives.objective import Vocabulary
+from bertie.objectives.objective import FIRST, Vocabulary
 from bertie.tasks.hf_head import MANY_LABELS, NUMBER, ONE_LABEL, ROWS, HFHead
 from bertie.tasks.label_sets import (
     at_least_two,
@@ -27,7 +27,6 @@ from bertie.tasks.label_sets import (
     label_of,
     listed,
     one_label_resampling,
-    one_label_scores,
     one_of,
     positive_of,
     sorted_labels,
@@ -42,7 +41,6 @@ from bertie.tasks.task import (
     TaskOptions,
     Values,
     encoded,
-    positions_read_by,
     text_of,
 )
 from bertie.text.tokenizers.tokenizer import Tokenizer
@@ -64,7 +62,7 @@ class Labelling(Task):
 
     @property
     def read_positions(self) -> tuple[str, ...] | None:  # type: ignore[override]
-        return positions_read_by(self.head)
+        return (FIRST,) if self.head.tokens == "first" else None
 
     @property
     def num_outputs(self) -> int:
@@ -182,7 +180,7 @@ class Classify(Labelling):
         return one_of(self.labels, outputs[0])
 
     def score(self, answers: Sequence[Answer], gold: Sequence[Any]) -> dict[str, float]:
-        return one_label_scores(gold, [answer["label"] for answer in answers], self.labels)
+        return self.resample(answers, gold).score(np.arange(len(gold)))
 
     def error_severity(self, answer: Answer, gold: str) -> float:
         return label_error(answer, gold)

@@ -25,7 +25,7 @@ from bertie.jobs.finetuning.finetune_options import (
     TrainingOptions,
 )
 from bertie.jobs.finetuning.finetune_report import write_reports
-from bertie.jobs.finetuning.row_notes import report_corrected_rows, report_unknown
+from bertie.jobs.finetuning.row_notes import report_corrected_rows
 from bertie.jobs.job import Job, check_name, option
 from bertie.jobs.options.data import is_paths, rows_or_paths
 from bertie.jobs.options.initial_model import InitialModel, check_source
@@ -155,12 +155,13 @@ class FinetuneJob(Job):
         for one in prepared:
             on_event(message("\n".join(one.card.lines())))
             for examples in (one.train, one.dev):
-                if examples is not None:
+                if examples is not None and tokenizer.confusable.steps:
                     report_corrected_rows(examples, on_event)
-            report_unknown(one.train.unknown, on_event)
+            if (what_is_unknown := one.train.unknown.warning()) is not None:
+                on_event(warning(what_is_unknown))
             if one.dev is not None:
                 report_unmeasured(one.task, one.dev.data, on_event)
-                if one.dev.faults.num_faults:
+                if one.dev.faults.counts:
                     on_event(warning(str(one.dev.faults)))
         fields = {
             "length": max_length,

@@ -15,7 +15,7 @@ from bertie.reporting.events import OnEvent, message
 from bertie.tasks.labelled import Labelled
 from bertie.tasks.task import Task
 from bertie.text.confusable_words import ConfusableWords
-from bertie.text.tokenizers.pipeline import PipelineTokenizer, table_of
+from bertie.text.tokenizers.pipeline import PipelineTokenizer
 from bertie.text.tokenizers.tokenizer import Tokenizer, load_tokenizer
 from bertie.text.vocab.building import build_vocabulary
 from bertie.text.vocab.vocab_options import VocabOptions
@@ -62,7 +62,7 @@ class InitialModel:
         return pretrained
 
     def note(self, tokenizer: Tokenizer) -> str | None:
-        if self.corrections is None or len(table_of(tokenizer).steps) <= len(self.corrections.steps):
+        if self.corrections is None or len(tokenizer.confusable.steps) <= len(self.corrections.steps):
             return None
         return "the model already has a table of corrections: it is kept, and the new one is applied first"
 

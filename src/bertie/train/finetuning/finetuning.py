@@ -168,6 +168,7 @@ class Finetuned:
 
     summary: dict[str, Any]
     evaluations: Mapping[str, TaskEvaluation]
+    card: Mapping[str, Any]  # what bertie.json says of the run
 
 
 def finetune(
@@ -213,7 +214,7 @@ def finetune(
     )
     evaluations = {one.examples.task.name: one.evaluation for one in parts if one.evaluation is not None}
     # Adapters are merged into the finished model, which may answer differently in the last bits.
-    return Finetuned(summary, {} if options.low_rank else evaluations)
+    return Finetuned(summary, {} if options.low_rank else evaluations, card)
 
 
 def check_options(options: FinetuneOptions, model: Model, tasks: Sequence[PreparedTask]) -> None:
