@@ -59,22 +59,22 @@ def learned_settings(model: Model, max_length: int | None) -> SentenceSettings |
     return None
 
 
-def inherit_pooling(task: Task, settings: SentenceSettings | None, width: int) -> Task:
+def inherit_pooling(task: Task, settings: SentenceSettings, width: int) -> Task:
     """A task that learns vectors and leaves its pooling open takes over that of the base model, and the dense layer
     behind it, where vectors of `width` fit that."""
-    return task if settings is None else task.with_pooling(settings.pooling.tokens, settings.projection, width)
+    return task.with_pooling(settings.pooling.tokens, settings.projection, width)
 
 
-def load_dense(model: Model, settings: SentenceSettings | None) -> None:
+def load_dense(model: Model, settings: SentenceSettings) -> None:
     """Copies the base model's dense layer into the heads that have such a layer."""
     for task in model.recipe.objectives:
-        if isinstance(task, Task) and settings is not None and settings.projection is not None:
+        if isinstance(task, Task) and settings.projection is not None:
             task.load_projection(model.heads[task.name], settings.projection)
 
 
-def dropped_settings(task: Task, settings: SentenceSettings | None) -> list[str]:
+def dropped_settings(task: Task, settings: SentenceSettings) -> list[str]:
     """Which parts of the base model the vectors are learned without, in a sentence."""
-    if task.vector_pooling is None or settings is None:
+    if task.vector_pooling is None:
         return []
     lacks_dense = settings.projection is not None and not task.has_dense
     parts = [*["dense layer"] * lacks_dense, *["prompts"] * any(settings.prompts.values())]

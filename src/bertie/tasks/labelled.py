@@ -75,9 +75,6 @@ class Reading(Spec):
     header: bool | None = None
     encoding: str | None = None
 
-    def given(self) -> dict[str, Any]:
-        return self.model_dump(exclude_defaults=True)
-
     def completed(self, other: "Reading", paths: Sequence[Path], on_event: OnEvent) -> "Reading":
         """With what another reading says where this one says nothing, if it can be true of these files. Columns are
         completed later: the files must be open."""

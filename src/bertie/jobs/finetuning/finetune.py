@@ -23,6 +23,7 @@ from bertie.jobs.finetuning.finetune_options import (
     OutputOptions,
     Share,
     TrainingOptions,
+    noise_of,
 )
 from bertie.jobs.finetuning.finetune_report import write_reports
 from bertie.jobs.finetuning.row_notes import report_corrected_rows
@@ -121,7 +122,8 @@ class FinetuneJob(Job):
         out, temporary = output_folder(self.output.out)
         training, adaptation = self.training, self.adaptation
         top, low_rank = adaptation.feature_top(), adaptation.low_rank()
-        noise = self.augmentation.build()
+        rate_of_noise, confusable = self.augmentation.noise, self.augmentation.confusable
+        noise = None if rate_of_noise is None else noise_of(rate_of_noise, confusable)
         if training.seeds > 1:
             if self.data.dev is None:
                 raise SpecError("`seeds` keeps the best model, and without `dev` none is measured", hint="give `dev`")
@@ -130,7 +132,10 @@ class FinetuneJob(Job):
             what = "`group` keeps rows together that a share of the training rows would separate, and `dev` is a file"
             raise SpecError(what, hint="give a share, like `dev=10%`, or drop `group`")
         check_source(self.model)
-        opened = [self._open(self._task(), self.data.train, self.data.dev, self.data.group, on_event)]
+        task = self.task if isinstance(self.task, Task) else self.task_options.build()
+        if task is self.task:
+            use_parts(task)
+        opened = [self._open(task, self.data.train, self.data.dev, self.data.group, on_event)]
         opened += [self._open_other(one, on_event) for one in self.data.also]
         steps_per_epoch = sum(steps_of(one.train.rows.num_rows, training.batch) for one in opened)
         learning = adaptation.learning(steps_per_epoch)
@@ -232,12 +237,6 @@ class FinetuneJob(Job):
                 given["model"][name] = str(Path(path).resolve())
         given["training"] = {**given.get("training", {}), "seed": seed, "seeds": 1}
         return to_toml(given)
-
-    def _task(self) -> Task:
-        if not isinstance(self.task, Task):
-            return self.task_options.build()
-        use_parts(self.task)
-        return self.task
 
     def _open(self, task: Task, train: Any, dev: Any, group: str | None, on_event: OnEvent) -> OpenTask:
         """Opens the rows and fits the task to them, which gives also those that are held out of them known labels."""

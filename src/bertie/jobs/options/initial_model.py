@@ -29,6 +29,7 @@ class InitialModel:
     options: ModelOptions
     vocabulary: Tokenizer | None  # of a recipe
     corrections: ConfusableWords | None
+    name: str | None = None  # where others find it; None for random weights
 
     @classmethod
     def of(cls, options: ModelOptions, tasks: Sequence[tuple[Task, Labelled]], on_event: OnEvent) -> "InitialModel":
@@ -37,12 +38,7 @@ class InitialModel:
             raise SpecError(what, hint="drop `corrections`")
         corrections = None if options.corrections is None else ConfusableWords.read(options.corrections)
         vocabulary = None if options.recipe is None else _vocabulary(options, tasks, on_event)
-        return cls(options, vocabulary, corrections)
-
-    @property
-    def name(self) -> str | None:
-        """Where others find it; None for random weights."""
-        return None if self.options.base is None else lasting_name(self.options.base)
+        return cls(options, vocabulary, corrections, None if options.base is None else lasting_name(options.base))
 
     def load(self, seed: int) -> Pretrained:
         """A new one each time: a run changes the model it is given."""
