@@ -27,6 +27,7 @@ from bertie.tasks.label_sets import (
     label_of,
     listed,
     one_label_resampling,
+    one_label_scores,
     one_of,
     positive_of,
     sorted_labels,
@@ -180,7 +181,7 @@ class Classify(Labelling):
         return one_of(self.labels, outputs[0])
 
     def score(self, answers: Sequence[Answer], gold: Sequence[Any]) -> dict[str, float]:
-        return self.resample(answers, gold).score(np.arange(len(gold)))
+        return one_label_scores(gold, [answer["label"] for answer in answers], self.labels)
 
     def error_severity(self, answer: Answer, gold: str) -> float:
         return label_error(answer, gold)

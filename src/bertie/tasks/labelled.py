@@ -196,8 +196,8 @@ def _guess(task: Task, rows: Rows, named: Mapping[str, str], targets: bool) -> C
     free = [column.lower() for column in rows.columns if column not in named.values()]
     wanted = dict(roles)
     for role, names in roles.items():
-        is_free_to_miss = role in task.optional and role not in named
-        if is_free_to_miss and not (task.reads_role(role) and any(name.lower() in free for name in names)):
+        may_be_missing = role in task.optional and role not in named
+        if may_be_missing and not (task.reads_role(role) and any(name.lower() in free for name in names)):
             del wanted[role]
     try:
         return guess_columns(rows, wanted, named)

@@ -122,8 +122,8 @@ class FinetuneJob(Job):
         out, temporary = output_folder(self.output.out)
         training, adaptation = self.training, self.adaptation
         top, low_rank = adaptation.feature_top(), adaptation.low_rank()
-        rate_of_noise, confusable = self.augmentation.noise, self.augmentation.confusable
-        noise = None if rate_of_noise is None else noise_of(rate_of_noise, confusable)
+        share, confusable = self.augmentation.noise, self.augmentation.confusable
+        noise = None if share is None else noise_of(share, confusable)
         if training.seeds > 1:
             if self.data.dev is None:
                 raise SpecError("`seeds` keeps the best model, and without `dev` none is measured", hint="give `dev`")
