@@ -18,6 +18,7 @@ LARGEST_CONFIG = 8 * MEGABYTE
 LARGEST_VOCABULARY = 64 * MEGABYTE
 MOST_VALUES = 5_000_000  # of one JSON file: each takes about a hundred bytes of memory
 DEEPEST = 64
+MODEL_CONFIGS = ("config.json", "adapter_config.json")  # what every model folder has
 KINDS = {stat.S_IFDIR: "a folder", stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket"}
 AGAIN = "the file is broken or incomplete: download it again"
 
@@ -41,7 +42,9 @@ def read_regular(path: Path, limit: int = LARGEST_CONFIG, error: type[UserError]
         what = f"has {size:,} bytes, more than the {limit:,} that are read of such a file"
         raise error(what, where=str(path))
     try:
-        with open(path, "rb", opener=_open_without_waiting) as file:
+        # A pipe may have taken the file's place since: opening it must not wait for a writer.
+        handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+        with os.fdopen(handle, "rb") as file:
             return file.read(limit + 1)
     except OSError as failure:
         raise _unreadable(failure, path, error) from None
@@ -63,11 +66,13 @@ def read_json(path: Path, limit: int = LARGEST_CONFIG, error: type[UserError] = 
         raise error("is nested too deeply", where=str(path)) from None
     except ValueError as failure:  # a number of thousands of digits, or a key with two values
         raise error(f"is not valid JSON ({str(failure).partition(';')[0]})", where=str(path)) from None
-    level, depth = [content], 0
-    while level := [one for outer in level for one in _inner(outer) if isinstance(one, dict | list)]:
+    level, depth = [content] if isinstance(content, dict | list) else [], 0
+    while level:
         depth += 1
-        if depth >= DEEPEST:
+        if depth > DEEPEST:
             raise error("is nested too deeply", where=str(path))
+        inner = [one for outer in level for one in (outer.values() if isinstance(outer, dict) else outer)]
+        level = [one for one in inner if isinstance(one, dict | list)]
     return content
 
 
@@ -99,17 +104,8 @@ def _unambiguous(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return content
 
 
-def _inner(content: Any) -> Any:
-    if isinstance(content, dict):
-        return content.values()
-    return content if isinstance(content, list) else ()
-
-
-def _open_without_waiting(path: str, flags: int) -> int:
-    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
-
-
 def _unreadable(failure: OSError, path: Path, error: type[UserError]) -> UserError:
     if failure.errno in (errno.ENOENT, errno.ENOTDIR):
-        return error(f"has no {path.name}", where=str(path.parent))
+        hint = "is it a model folder?" if path.name in MODEL_CONFIGS else None
+        return error(f"has no {path.name}", where=str(path.parent), hint=hint)
     return error(f"cannot be read ({failure.strerror or failure})", where=str(path))

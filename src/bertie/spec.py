@@ -40,13 +40,12 @@ class Spec(BaseModel):
                 inner.setdefault(first, {})[rest] = value
             else:
                 own[first] = value
-        return self.replace(**own, **{name: self._part(name).changed(deeper) for name, deeper in inner.items()})
-
-    def _part(self, name: str) -> "Spec":
-        part = getattr(self, name, None)
-        if not isinstance(part, Spec):
-            raise SpecError(f"{name}: has no fields to change", where=type(self).__name__)
-        return part
+        for name, deeper in inner.items():
+            part = getattr(self, name, None)
+            if not isinstance(part, Spec):
+                raise SpecError(f"{name}: has no fields to change", where=type(self).__name__)
+            own[name] = part.changed(deeper)
+        return self.replace(**own)
 
     @classmethod
     def parse(cls, fields: dict[str, Any], where: str | None = None) -> Self:

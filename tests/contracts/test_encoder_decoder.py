@@ -42,7 +42,7 @@ from bertie.nn.visibility import Causal
 from bertie.objectives.loss_report import Figure, LossReport
 from bertie.objectives.objective import Objective, Vocabulary
 from bertie.tasks.classification import Classify
-from bertie.train.instances import batches_of
+from bertie.train.instances import split_rows
 from bertie.train.loop import count_tokens
 
 NUM_WORDS = 16
@@ -208,7 +208,7 @@ def test_tokens_are_counted_where_no_field_is_called_tokens() -> None:
     model = new_model()
     rng = np.random.default_rng(0)
     samples = [RULE(rng) for _ in range(6)]
-    (batch,) = batches_of(samples, 1000)
+    (batch,) = split_rows(samples, 1000)
     sizes = sorted(2 * len(np.asarray(sample["target"])) + 1 for sample in samples)
     assert sorted(batch.row_sizes) == sizes and count_tokens([batch]) == sum(sizes)
     assert forward_flops(model).training_batch(draw_batch(model, RULE, 4, (5,))) > 0

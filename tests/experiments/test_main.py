@@ -10,7 +10,7 @@ import pytest
 from experiments.cell import Cell, bertie, in_order
 from experiments.experiment import Column, Experiment, Setting
 
-from bertie.cli.app import VERBS, load
+from bertie.cli import app
 from experiments import __main__ as command
 
 Make = Callable[..., Cell]
@@ -37,9 +37,10 @@ def test_every_flag_of_an_experiment_is_one_of_its_verb(name: str, data: Path) -
     lines = {line for cell in cells for line in cell.commands if line[:3] == OWN and line[3] in TRAINED}
     assert lines
     for line in lines:
-        found = load(line[3], VERBS[line[3]])
+        found = app.bertie.get_command(click.Context(app.bertie), line[3])
         if isinstance(found, click.Group):
-            found = found.get_command(click.Context(found), line[4])  # type: ignore[assignment]
+            found = found.get_command(click.Context(found), line[4])
+        assert found is not None
         known = {option for parameter in found.params for option in (*parameter.opts, *parameter.secondary_opts)}
         assert {word for word in line if word.startswith("--")} <= known
 

@@ -239,7 +239,6 @@ def test_a_siamese_task_goes_on_with_the_pooling_of_its_folder() -> None:
     first = SentenceSettings(Pooling(tokens="first"))
     assert inherit_pooling(Siamese(), first, 8) == Siamese(pooling="first")
     assert inherit_pooling(Siamese(pooling="max"), first, 8) == Siamese(pooling="max")
-    assert inherit_pooling(Siamese(), None, 8) == Siamese()
     assert inherit_pooling(Classify(), first, 8) == Classify()
 
 
@@ -270,4 +269,3 @@ def test_what_a_siamese_encoder_does_not_take_over_is_told() -> None:
     with_it = dropped_settings(Siamese(dense=DenseSpec(size=2)), dense)
     assert with_it == ["vectors are learned without the prompts of the folder"]
     assert dropped_settings(Siamese(), SentenceSettings(Pooling(), prompts={"query": ""})) == []
-    assert dropped_settings(Siamese(), None) == []

@@ -17,7 +17,7 @@ from bertie.objectives.objective import FIRST
 from bertie.tasks.siamese.siamese import Siamese
 from bertie.tasks.similarity import Similarity
 from bertie.tasks.task import Task
-from bertie.train.instances import batches_of
+from bertie.train.instances import split_rows
 
 
 @pytest.fixture(params=list(TASKS))
@@ -85,7 +85,7 @@ def test_loss_and_outputs_come_from_one_pass(known: Learned) -> None:
     hook.remove()
     twice = getattr(known.task, "criterion", None) == "simcse"  # which encodes each text twice, for its loss alone
     assert len(passes) == 1 + twice
-    (batch,) = batches_of(known.samples, 4096)
+    (batch,) = split_rows(known.samples, 4096)
     with torch.inference_mode():
         assert report.loss().equal(known.model.eval().loss(batch).loss())
     alone = outputs_of(known.model, known.task, known.examples)

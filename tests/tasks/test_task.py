@@ -10,8 +10,9 @@ from tests.tasks.learning import tokenizer
 from bertie.errors import InputError
 from bertie.nn.heads import SequenceHeadSpec
 from bertie.objectives.objective import FIRST
+from bertie.tasks.choosing import Choice
 from bertie.tasks.classification import Classify
-from bertie.tasks.task import encoded, is_empty, positions_read_by, text_of
+from bertie.tasks.task import encoded, is_empty, text_of
 
 
 @pytest.mark.parametrize("cell", [None, "", " \n\t\u3000", math.nan])
@@ -44,7 +45,7 @@ def test_half_a_character_is_refused_as_an_input() -> None:
 
 
 def test_only_a_head_over_first_tokens_looks_at_them_alone() -> None:
-    assert positions_read_by(SequenceHeadSpec()) == (FIRST,)
+    assert Classify(head=SequenceHeadSpec()).read_positions == (FIRST,)
     for tokens in ("last", "mean"):
         head = SequenceHeadSpec(tokens=tokens)
-        assert positions_read_by(head) is None and Classify(head=head).read_positions is None
+        assert Classify(head=head).read_positions is None and Choice(head=head).read_positions is None

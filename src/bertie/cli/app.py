@@ -19,6 +19,7 @@ from bertie.errors import UserError
 
 JOBS = "bertie.jobs"
 VIEWS = "bertie.jobs.text.corpus_views"
+CONTEXT = {"help_option_names": ["-h", "--help"]}
 
 
 class Verb(NamedTuple):
@@ -101,7 +102,22 @@ class VerbGroup(click.Group):
             nearest = get_close_matches(name, self.verbs, n=1)
             did_you_mean = f" Did you mean {nearest[0]!r}?" if nearest else ""
             raise click.UsageError(f"No such command {name!r}.{did_you_mean}", ctx)
-        return load(name, self.verbs[name])
+        verb = self.verbs[name]
+        if verb.inner:
+            group = VerbGroupWithDefault if verb.has_default else VerbGroup
+            return group(name, verb.inner, help=verb.summary, context_settings=CONTEXT)
+        module, attribute = verb.job.split(":")
+        found = getattr(importlib.import_module(module), attribute)
+        if isinstance(found, click.Command):
+            return found
+        if name == "finetune":  # a command for each task, those of plugins included
+            from bertie.cli.finetune_tasks import FinetuneGroup
+
+            tasks = {task: Verb(about, "") for task, about in found.tasks().items()}
+            return FinetuneGroup(name, tasks, help=verb.summary, context_settings=CONTEXT)
+        from bertie.cli.command import JobCommand
+
+        return JobCommand(name, found)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):  # without loading them
@@ -114,23 +130,6 @@ class VerbGroupWithDefault(VerbGroup):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         known = bool(args) and (args[0] in self.verbs or args[0] in ("-h", "--help"))
         return super().parse_args(ctx, args if known else [next(iter(self.verbs)), *args])
-
-
-def load(name: str, verb: Verb) -> click.Command:
-    options = {"help": verb.summary, "context_settings": {"help_option_names": ["-h", "--help"]}}
-    if verb.inner:
-        return (VerbGroupWithDefault if verb.has_default else VerbGroup)(name, verb.inner, **options)
-    module, attribute = verb.job.split(":")
-    found = getattr(importlib.import_module(module), attribute)
-    if isinstance(found, click.Command):
-        return found
-    from bertie.cli.command import JobCommand
-
-    if name == "finetune":
-        from bertie.cli.finetune_tasks import FinetuneGroup
-
-        return FinetuneGroup(verb.summary)
-    return JobCommand(name, found)
 
 
 bertie = VerbGroup("bertie", VERBS, help="From raw text to a language encoder, and from the encoder to a task model.")

@@ -62,7 +62,10 @@ class JobCommand(click.Command):
             self.show(result, as_json)
 
     def show(self, result: Any, as_json: bool) -> None:
-        print_result(result, as_json)
+        if as_json:
+            click.echo(json.dumps(result.to_json(), ensure_ascii=False))
+        else:
+            result.print(Console(emoji=False, soft_wrap=False))
 
     def _from_file(self, config: str, typed: Collection[str]) -> dict[str, Any]:
         """The options of a config file, without alternatives to those that were typed, which win."""
@@ -96,13 +99,6 @@ class JobCommand(click.Command):
         from bertie.cli.help import write_help
 
         write_help(self, ctx, formatter)
-
-
-def print_result(result: Any, as_json: bool) -> None:
-    if as_json:
-        click.echo(json.dumps(result.to_json(), ensure_ascii=False))
-    else:
-        result.print(Console(emoji=False, soft_wrap=False))
 
 
 def _rewritten(error: UserError, words: Any) -> UserError:

@@ -2,16 +2,12 @@
 
 import click
 
-from bertie.cli.app import Verb, VerbGroup
+from bertie.cli.app import VerbGroup
 from bertie.cli.command import JobCommand
 from bertie.jobs.finetuning.finetune import FinetuneJob
 
 
 class FinetuneGroup(VerbGroup):
-    def __init__(self, summary: str):
-        tasks = {name: Verb(about, "") for name, about in FinetuneJob.tasks().items()}
-        super().__init__("finetune", tasks, help=summary, context_settings={"help_option_names": ["-h", "--help"]})
-
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         if name not in self.verbs:
             return super().get_command(ctx, name)

@@ -29,7 +29,7 @@ SETTINGS = {
 
 def parameter(option: Option) -> click.Parameter:
     """The flag or argument of an option. Values stay text: the job validates them, wherever they come from."""
-    kind, many = _kind(option.field.annotation)
+    kind, many, choices = _kind(option.field.annotation)
     many = many or bool(option.extra.get("many"))
     if option.extra.get("argument"):
         name = option.name.upper() + ("..." if many else "")
@@ -45,7 +45,7 @@ def parameter(option: Option) -> click.Parameter:
         [f"--{dashed}", option.name],
         type=str,
         multiple=many,
-        metavar=option.extra.get("metavar") or _choices(option.field.annotation) or METAVARS.get(kind, "TEXT"),
+        metavar=option.extra.get("metavar") or choices or METAVARS.get(kind, "TEXT"),
         help=option.field.description,
     )
 
@@ -59,19 +59,14 @@ def as_paths(value: Any) -> Any:
     return Path(value) if isinstance(value, str) else value
 
 
-def _kind(annotation: Any) -> tuple[Any, bool]:
-    """The plain type of an annotation, and whether there may be many values."""
+def _kind(annotation: Any) -> tuple[Any, bool, str]:
+    """The plain type of an annotation, whether there may be many values, and those to choose from: a|b."""
     origin = get_origin(annotation)
     if origin in (Union, types.UnionType):
-        return next((_kind(one) for one in get_args(annotation) if one is not type(None)), (str, False))
+        kinds = [_kind(one) for one in get_args(annotation) if one is not type(None)]
+        return *kinds[0][:2], next((choices for _, _, choices in kinds if choices), "")
     if origin in (list, tuple):
-        return get_args(annotation)[0], True
-    return (str if origin is Literal else annotation), False
-
-
-def _choices(annotation: Any) -> str:
-    """The values of an option that has a few: a|b."""
-    if get_origin(annotation) is Literal:
-        return "|".join(map(str, get_args(annotation)))
-    parts = get_args(annotation) if get_origin(annotation) in (Union, types.UnionType) else ()
-    return next(filter(None, map(_choices, parts)), "")
+        return get_args(annotation)[0], True, ""
+    if origin is Literal:
+        return str, False, "|".join(map(str, get_args(annotation)))
+    return annotation, False, ""

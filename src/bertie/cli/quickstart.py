@@ -6,13 +6,13 @@ from typing import Any
 
 from rich.console import Console
 
-from bertie.cli.command import JobCommand, print_result
+from bertie.cli.command import JobCommand
 from bertie.quickstart.quickstart_job import QuickstartJob
 
 
 class QuickstartCommand(JobCommand):
     def show(self, result: Any, as_json: bool) -> None:
-        print_result(result, as_json)
+        super().show(result, as_json)
         console = Console(emoji=False)
         for question in () if as_json or result.asked else typed_questions():
             for part in result.answer(question, console.width):

@@ -4,6 +4,7 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stdout, suppress
+from dataclasses import dataclass
 from typing import Any
 
 from bertie.disk import FULL
@@ -12,36 +13,36 @@ from bertie.errors import FolderError, UserError
 NAME = "standard output"
 
 
+@dataclass
 class CheckedOutput:
     """A stream that raises a `UserError` where a write fails, so that no other failed write is taken for it."""
 
-    def __init__(self, stream: Any):
-        self.stream = stream
-        self.has_failed = False
+    stream: Any
+    has_failed: bool = False
 
     def write(self, text: str) -> int:
-        with self._explained():
+        try:
             return int(self.stream.write(text))
+        except OSError as error:
+            raise self._failure(error) from error
 
     def flush(self) -> None:
-        with self._explained():
+        try:
             self.stream.flush()
+        except OSError as error:
+            raise self._failure(error) from error
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.stream, name)
 
-    @contextmanager
-    def _explained(self) -> Iterator[None]:
-        try:
-            yield
-        except OSError as error:
-            self.has_failed = True
-            if isinstance(error, BrokenPipeError):
-                raise
-            full = error.errno in FULL
-            what = "the disk is full" if full else f"writing failed ({error.strerror or error})"
-            hint = f"{'free some space' if full else 'fix that'}, or write elsewhere, then run it again"
-            raise FolderError(what, where=NAME, hint=hint) from error
+    def _failure(self, error: OSError) -> Exception:
+        self.has_failed = True
+        if isinstance(error, BrokenPipeError):
+            return error
+        full = error.errno in FULL
+        what = "the disk is full" if full else f"writing failed ({error.strerror or error})"
+        hint = f"{'free some space' if full else 'fix that'}, or write elsewhere, then run it again"
+        return FolderError(what, where=NAME, hint=hint)
 
     def silence(self) -> None:
         """Lets what is left in the buffer go nowhere: Python's last flush would complain again."""

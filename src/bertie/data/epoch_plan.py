@@ -43,15 +43,12 @@ class Permutation:
     def _once(self, values: np.ndarray) -> np.ndarray:
         left, right = values >> self.half, values & self.low
         for key in self.keys:
-            left, right = right, left ^ (_scramble(right + key) & self.low)
+            # The finaliser of splitmix64: every bit of the value changes every bit of the answer with probability 1/2.
+            mixed = right + key
+            mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+            mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+            left, right = right, left ^ ((mixed ^ (mixed >> np.uint64(31))) & self.low)
         return (left << self.half) | right
-
-
-def _scramble(values: np.ndarray) -> np.ndarray:
-    """The finaliser of splitmix64: every bit of the value changes every bit of the answer with probability 1/2."""
-    values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return values ^ (values >> np.uint64(31))
 
 
 class EpochPlan:

@@ -11,7 +11,6 @@ import numpy as np
 import pyarrow.parquet as pq
 from pydantic import BeforeValidator, Field
 
-from bertie.jobs.finetuning.row_notes import report_unknown
 from bertie.jobs.job import Group, Job, option
 from bertie.jobs.options.text_sources import FolderOrObject, Sources, TextOptions, open_texts
 from bertie.jobs.result import Result, Temporary, place_for
@@ -93,7 +92,8 @@ class EmbedJob(Job):
                 overwrite=self.overwrite,
                 on_event=on_event,
             )
-        report_unknown(reduce(UnknownCount.plus, unknown, UnknownCount()), on_event)
+        if (what := reduce(UnknownCount.plus, unknown, UnknownCount()).warning()) is not None:
+            on_event(warning(what))
         return Vectors(report, temporary)
 
 

@@ -19,7 +19,7 @@ from pydantic.fields import FieldInfo
 from bertie.errors import InputError, SpecError
 from bertie.reporting.events import OnEvent, ignore
 from bertie.spec import Spec
-from bertie.text.reading.paths import check_path
+from bertie.text.reading.paths import kind_of_path
 
 PLUGIN = "plugin"  # in a config file: plugin files to load
 LARGEST = 10**9  # of options that have a lower limit and no upper one of their own
@@ -106,21 +106,27 @@ class Job(Spec):
         cls.check_names(flat, where)
         for name, value in flat.items():
             (fields.setdefault(groups[name], {}) if groups[name] else fields)[name] = value
+        # What has a value. A table has no truth value, so it is never asked for one.
+        empty = [name for name, value in flat.items() if isinstance(value, str | tuple | list) and not value]
+        given = [name for name, value in flat.items() if value is not False and name not in empty]
         for names in cls.exclusive:
-            if len(both := [name for name in names if is_set(flat.get(name))]) > 1:
+            if len(both := [name for name in names if name in given]) > 1:
                 raise SpecError(f"`{both[0]}` and `{both[1]}` cannot both be given", where=where, hint="choose one")
         for name, needed in cls.requires.items():
-            if is_set(flat.get(name)) and not is_set(flat.get(needed)):
+            if name in given and needed not in given:
                 raise SpecError(f"`{name}` needs `{needed}`", where=where, hint=f"give `{needed}`, or drop `{name}`")
         for one in cls.options():
             extra, value = one.field.json_schema_extra, flat.get(one.name)
             if isinstance(value, str) and isinstance(extra, dict) and extra.get("metavar") in ("FILE", "FOLDER"):
                 if not value:
                     raise SpecError(f"`{one.name}` is empty", where=where)
-                check_path(value)
+                kind_of_path(value)
         job = cls.parse(fields, where)
         for one in cls.options():
-            _check_paths(getattr(getattr(job, one.group) if one.group else job, one.name))
+            value = getattr(getattr(job, one.group) if one.group else job, one.name)
+            for path in value if isinstance(value, list | tuple) else [value]:
+                if isinstance(path, Path):  # that no file can have is refused before anything is done with it
+                    kind_of_path(path)
         return job
 
     @classmethod
@@ -152,20 +158,6 @@ class Job(Spec):
     def given(self) -> dict[str, Any]:
         """The options that were set, by group, in plain values: what a config file holds."""
         return self.model_dump(mode="json", exclude_unset=True, exclude_none=True)
-
-
-def is_set(value: Any) -> bool:
-    """Whether an option has a value. A table has no truth value, so it is never asked for one."""
-    return value is not None and value is not False and not (isinstance(value, str | tuple | list) and not value)
-
-
-def _check_paths(value: Any) -> None:
-    """Refuses paths that no file can have, before anything is done with them."""
-    if isinstance(value, Path):
-        check_path(value)
-    elif isinstance(value, list | tuple):
-        for one in value:
-            _check_paths(one)
 
 
 def check_name(what: str, name: Any, known: Iterable[str], where: str | None = None) -> None:

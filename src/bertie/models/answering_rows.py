@@ -55,5 +55,6 @@ def answers_of(model: Model, task: Task, examples: Iterable[Example]) -> Iterato
     """Reads so many examples at a time."""
     remaining = iter(examples)
     while ahead := list(islice(remaining, READ_AHEAD)):
-        for example, outputs in zip(ahead, outputs_of(model, task, ahead), strict=True):
+        _, found = run_examples(model, task, ahead, with_loss=False)
+        for example, outputs in zip(ahead, found, strict=True):
             yield example, task.answer(example, outputs)

@@ -6,6 +6,7 @@ Reports spell names as the file does.
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
+import torch
 from torch import Tensor, nn
 
 from bertie.models.folder.weights import check_finite
@@ -71,7 +72,8 @@ def compare(model: nn.Module, entries: list[Entry], found: FoundTensors, ignored
         tensor = found.tensors.get(name)
         if tensor is None:
             continue
-        shape = entry.part_shape(target.shape)
+        parts, whole = len(entry.theirs), target.shape
+        shape = torch.Size(entry.shape or (whole if parts == 1 else (whole[0] // parts, *whole[1:])))
         if tensor.shape != shape:
             mis_shaped.append(f"{found.spelling[name]} is {list(tensor.shape)}, the model needs {list(shape)}")
         elif tensor.is_floating_point() != target.is_floating_point():

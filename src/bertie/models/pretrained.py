@@ -32,7 +32,6 @@ from bertie.objectives.masked_lm import MaskedLM
 from bertie.reporting.progress import progress_line
 from bertie.tasks.task import Task
 from bertie.text import Tokenizer, Tokens, load_tokenizer
-from bertie.text.tokenizers.pipeline import table_of
 
 TextOrIds = str | Sequence[int] | np.ndarray
 MAX_LENGTH = 128  # tokens of a row, for a model whose folder does not state how long its rows were in training
@@ -69,6 +68,8 @@ class Pretrained:
         source: str | None = None,
     ):
         self.model = model.eval()
+        # The largest number of tokens that the model takes; None where there is no limit.
+        self.limit = model.recipe.encoder.embeddings.max_length
         self.tokenizer = tokenizer
         self.report = report or LoadReport()
         self.card = card or {}
@@ -89,11 +90,6 @@ class Pretrained:
     @property
     def recipe(self) -> Recipe:
         return self.model.recipe
-
-    @property
-    def limit(self) -> int | None:
-        """The largest number of tokens that the model takes; None where there is no limit."""
-        return self.recipe.encoder.embeddings.max_length
 
     @property
     def stated_limit(self) -> int | None:
@@ -216,7 +212,7 @@ class Pretrained:
             num_truncated=int((flat.num_truncated > 0).sum()),
             num_cut=int(flat.num_truncated.sum()),
             num_empty=int(((flat.lengths <= bare) & (flat.num_truncated == 0)).sum()),
-            num_replaced=table_of(tokenizer).count(texts),
+            num_replaced=tokenizer.confusable.count(texts),
             num_unknown=unknown.num_unknown,
             num_text_tokens=unknown.num_tokens,
         )

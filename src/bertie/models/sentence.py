@@ -10,7 +10,6 @@ from typing import Any
 
 from bertie.errors import FolderError
 from bertie.json_files import read_json, read_object, shown
-from bertie.models.folder.folder import read_config
 from bertie.models.folder.weights import SINGLE, check_finite, read_weights, write_weights
 from bertie.models.model import Model
 from bertie.nn.pooling import Activation, Pooling, Projection, TokenPooling
@@ -60,22 +59,22 @@ def learned_settings(model: Model, max_length: int | None) -> SentenceSettings |
     return None
 
 
-def inherit_pooling(task: Task, settings: SentenceSettings | None, width: int) -> Task:
+def inherit_pooling(task: Task, settings: SentenceSettings, width: int) -> Task:
     """A task that learns vectors and leaves its pooling open takes over that of the base model, and the dense layer
     behind it, where vectors of `width` fit that."""
-    return task if settings is None else task.with_pooling(settings.pooling.tokens, settings.projection, width)
+    return task.with_pooling(settings.pooling.tokens, settings.projection, width)
 
 
-def load_dense(model: Model, settings: SentenceSettings | None) -> None:
+def load_dense(model: Model, settings: SentenceSettings) -> None:
     """Copies the base model's dense layer into the heads that have such a layer."""
     for task in model.recipe.objectives:
-        if isinstance(task, Task) and settings is not None and settings.projection is not None:
+        if isinstance(task, Task) and settings.projection is not None:
             task.load_projection(model.heads[task.name], settings.projection)
 
 
-def dropped_settings(task: Task, settings: SentenceSettings | None) -> list[str]:
+def dropped_settings(task: Task, settings: SentenceSettings) -> list[str]:
     """Which parts of the base model the vectors are learned without, in a sentence."""
-    if task.vector_pooling is None or settings is None:
+    if task.vector_pooling is None:
         return []
     lacks_dense = settings.projection is not None and not task.has_dense
     parts = [*["dense layer"] * lacks_dense, *["prompts"] * any(settings.prompts.values())]
@@ -193,7 +192,7 @@ def _prompts(path: Path) -> tuple[dict[str, str], str | None]:
 
 
 def _pooling(path: Path) -> Pooling:
-    config = read_config(path)
+    config = read_object(path)
     if config.get("include_prompt") is False:
         raise FolderError("include_prompt is off, which is not supported here", where=str(path))
     chosen: list[Any]
@@ -213,7 +212,7 @@ def _pooling(path: Path) -> Pooling:
 
 
 def _projection(folder: Path) -> Projection:
-    config, where = read_config(folder / "config.json"), str(folder / "config.json")
+    config, where = read_object(folder / "config.json"), str(folder / "config.json")
     name = str(config.get("activation_function", "Tanh")).rpartition(".")[2]
     if name not in ACTIVATIONS:
         raise FolderError(

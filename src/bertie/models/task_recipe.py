@@ -1,7 +1,7 @@
 """Turns a pretrained model's recipe and tasks into the recipe of the model to fine-tune."""
 
 from bertie.models.folder.folder import hf_layout
-from bertie.models.layouts.hf_labels import reads_rows
+from bertie.models.layouts.hf_labels import OF_TOKENS, role_of
 from bertie.models.recipe import Recipe
 from bertie.nn.feature_top import FeatureTopSpec
 from bertie.nn.heads import SequenceHeadSpec
@@ -21,7 +21,7 @@ def task_recipe(recipe: Recipe, *tasks: Task, top: FeatureTopSpec | None = None)
     layout, config, _ = hf_layout(bare)
     if layout is not None:
         tasks = tuple(layout.tasks.fitting(task, config) for task in tasks)
-    if not any(reads_rows(task) for task in tasks):
+    if all(role_of(task) in OF_TOKENS for task in tasks):
         bare = bare.changed({"encoder.pooler": None})
     return bare.replace(objectives=tasks)
 

@@ -39,13 +39,9 @@ class ProgressDisplay(AbstractContextManager["ProgressDisplay"]):
             self._bar.stop()
 
     def __call__(self, event: Event) -> None:
-        if event.kind == "progress":
-            data = event.data
-            total = data["total"] if data.get("fraction") is None else 1.0
-            place = data["done"] if data.get("fraction") is None else data["fraction"]
-            self._move(data["stage"], place, total, data)
-        elif event.kind == "step":
-            self._move(TRAINING, event.data["progress"], 1.0, event.data)
+        is_shown = not self.quiet and (self.console.is_terminal if self.show is None else self.show)
+        if event.kind in ("progress", "step") and is_shown:
+            self._move(event.data)
         elif event.kind == "stage":  # the bars of what came before are over
             self.__exit__()
             self._bar, self._stages = None, {}
@@ -53,9 +49,11 @@ class ProgressDisplay(AbstractContextManager["ProgressDisplay"]):
             style = STYLES.get(event.kind)
             self.console.print(event.message, style=style, markup=False, emoji=False, highlight=False, soft_wrap=True)
 
-    def _move(self, name: str, place: float, total: float | None, data: Mapping[str, Any]) -> None:
-        if self.quiet or not (self.console.is_terminal if self.show is None else self.show):
-            return
+    def _move(self, data: Mapping[str, Any]) -> None:
+        """`data` are those of an event "progress" or "step"."""
+        fraction = data.get("progress", data.get("fraction"))
+        name, total = data.get("stage", TRAINING), data["total"] if fraction is None else 1.0
+        place = data["done"] if fraction is None else fraction
         if self._bar is None:
             text = (TextColumn(words, markup=False) for words in ("{task.description}", "{task.fields[text]}"))
             self._bar = Progress(
@@ -63,12 +61,12 @@ class ProgressDisplay(AbstractContextManager["ProgressDisplay"]):
             )
         if name not in self._stages:
             # Where the first event is, what an earlier run did ends: it does not count as speed.
-            task = self._bar.add_task(name, total=total, completed=place, text="")  # type: ignore[arg-type]
+            task = self._bar.add_task(name, total=total, completed=place, text="")
             self._stages[name] = _Stage(task, data.get("done", 0))
         stage = self._stages[name]
         for other in self._stages.values():
             self._bar.update(other.task, visible=other is stage)
-        percent = f"{place:.0%}  " if "progress" in data or data.get("fraction") is not None else ""
+        percent = "" if fraction is None else f"{place:.0%}  "
         self._bar.update(stage.task, total=total, completed=place, text=percent + stage.text(data))
         if not self._bar.live.is_started and time.monotonic() - stage.begun > PATIENCE:
             self._bar.start()

@@ -22,7 +22,7 @@ from bertie.errors import InputError, SpecError
 from bertie.nn.encoder import Encoder, EncoderSpec
 from bertie.nn.heads import SequenceHead, SequenceHeadSpec
 from bertie.objectives.loss_report import Figure, LossReport
-from bertie.objectives.objective import Vocabulary
+from bertie.objectives.objective import FIRST, Vocabulary
 from bertie.tasks.classification import OTHER, TEXT, Labelling, log_probs_of_two
 from bertie.tasks.hf_head import CHOICE, MANY_LABELS, ROWS, HFHead
 from bertie.tasks.label_sets import at_least_two, label_of, sorted_labels
@@ -31,7 +31,7 @@ from bertie.tasks.metrics.labels import accuracy
 from bertie.tasks.metrics.majority import Majority, most_frequent
 from bertie.tasks.metrics.ranking import group_scores, ranking_scores
 from bertie.tasks.probabilities import rounded, sigmoid, softmax
-from bertie.tasks.task import Answer, Example, LabelPairs, Task, Values, encoded, positions_read_by, text_of
+from bertie.tasks.task import Answer, Example, LabelPairs, Task, Values, encoded, text_of
 from bertie.text.tokenizers.tokenizer import Tokenizer
 
 
@@ -54,7 +54,7 @@ class Choice(Task):
 
     @property
     def read_positions(self) -> tuple[str, ...] | None:  # type: ignore[override]
-        return positions_read_by(self.head)
+        return (FIRST,) if self.head.tokens == "first" else None
 
     def prepare_rows(self, rows: Rows, columns: Mapping[str, str]) -> tuple[Rows, Mapping[str, str]]:
         """Candidates may have a column each."""

@@ -18,7 +18,7 @@ from bertie.errors import InputError, SpecError
 from bertie.nn.encoder import Encoder, EncoderSpec
 from bertie.nn.heads import SequenceHead, SequenceHeadSpec
 from bertie.objectives.loss_report import Figure, LossReport
-from bertie.objectives.objective import Vocabulary
+from bertie.objectives.objective import FIRST, Vocabulary
 from bertie.tasks.hf_head import MANY_LABELS, NUMBER, ONE_LABEL, ROWS, HFHead
 from bertie.tasks.label_sets import (
     at_least_two,
@@ -42,7 +42,6 @@ from bertie.tasks.task import (
     TaskOptions,
     Values,
     encoded,
-    positions_read_by,
     text_of,
 )
 from bertie.text.tokenizers.tokenizer import Tokenizer
@@ -64,7 +63,7 @@ class Labelling(Task):
 
     @property
     def read_positions(self) -> tuple[str, ...] | None:  # type: ignore[override]
-        return positions_read_by(self.head)
+        return (FIRST,) if self.head.tokens == "first" else None
 
     @property
     def num_outputs(self) -> int:

@@ -49,17 +49,13 @@ class Examples:
     ):
         """If `labelled`, a row without gold cannot be used. So many examples are kept once they are read."""
         self.task, self.data, self.tokenizer, self.max_length, self.policy = task, data, tokenizer, max_length, policy
-        self.labelled = labelled
+        self.labelled, self.num_samples = labelled, data.rows.num_rows
         self.faults = Faults()
         self.num_cut: dict[int, int] = {}  # tokens, by row
         self.unknown = UnknownCount()  # of the rows that were read
         self.complete: Complete | None = None
         self._on_row, self._known = on_row, set[int]()
         self._cached = lru_cache(cached)(self._read)
-
-    @property
-    def num_samples(self) -> int:
-        return self.data.rows.num_rows
 
     def example(self, number: int) -> Example | None:
         """None for a row that cannot be used."""
@@ -95,8 +91,8 @@ class Examples:
                 self.faults.add(kind_of(error), str(error.where), error.what)
         if number not in self._known:
             self._known.add(number)
-            if example is not None:
-                self.unknown = self.unknown.plus(unknown_in(example, self.tokenizer))
+            for sample in example.samples if example is not None else ():
+                self.unknown = self.unknown.plus(self.tokenizer.special.count_unknown(np.asarray(sample["tokens"])))
             if example is not None and example.num_cut:
                 self.num_cut[number] = example.num_cut
             if self._on_row is not None:
@@ -113,12 +109,6 @@ class Examples:
             if isinstance(error, RowError):
                 raise
             raise RowError(error.what, where=where, kind=kind_of(error), hint=error.hint or FIX_ROW) from None
-
-
-def unknown_in(example: Example, tokenizer: Tokenizer) -> UnknownCount:
-    """Tokens of its samples that the vocabulary does not have."""
-    tokens = [np.asarray(sample["tokens"]) for sample in example.samples]
-    return tokenizer.special.count_unknown(np.concatenate(tokens)) if tokens else UnknownCount()
 
 
 def kind_of(error: InputError) -> str:

@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -36,43 +35,36 @@ class Labelled:
     def values(self, number: int) -> tuple[Values, str]:
         """By role, and where they stand; roles without a value are left out."""
         row = self.rows.row(number)
-        given = {role: row.values.get(column) for role, column in self.columns.items()}
-        if self._undecided is not None and given[self._undecided] == UNDECIDED:
-            del given[self._undecided]
-        return {role: value for role, value in given.items() if value is not None}, row.where
+        given: dict[str, Any] = {}
+        for role, column in self.columns.items():
+            value = row.values.get(column)
+            if value is not None and not (column == UNDECIDED_COLUMN and value == UNDECIDED):
+                given[role] = value
+        return given, row.where
 
-    @cached_property
-    def _undecided(self) -> str | None:
-        """The role whose column says that annotators did not agree, if there is such a column."""
-        return next((role for role, column in self.columns.items() if column == UNDECIDED_COLUMN), None)
-
-    def all(self) -> Iterator[Values]:
-        """Those of the rows that can be read; errors in the others are reported when they are used."""
-        return self._readable(range(self.rows.num_rows))
+    def all(self, numbers: range | None = None) -> Iterator[Values]:
+        """Those of the rows, or of these numbers, that can be read; errors in the others are reported when they are
+        used."""
+        for number in range(self.rows.num_rows) if numbers is None else numbers:
+            try:
+                values, _ = self.values(number)
+            except InputError:
+                continue
+            yield values
 
     def sample(self) -> Iterator[Values]:
-        return self._readable(self.sample_numbers())
+        return self.all(self.sample_numbers())
 
     def sample_numbers(self) -> range:
         """Rows that represent all of them."""
         return range(0, self.rows.num_rows, max(1, self.rows.num_rows // SAMPLE))
 
     def has_undecided(self) -> bool:
-        """Whether a row of the sample says that its annotators did not agree."""
-        if UNDECIDED_COLUMN not in self.columns.values():
-            return False
+        """Whether a row of a sample says that its annotators did not agree."""
         rows = (self.rows.row(number) for number in spread_numbers(self.rows.num_rows, 1000))
         with suppress(InputError):
             return any(row.values.get(UNDECIDED_COLUMN) == UNDECIDED for row in rows)
         return False
-
-    def _readable(self, numbers: range) -> Iterator[Values]:
-        for number in numbers:
-            try:
-                values, _ = self.values(number)
-            except InputError:
-                continue
-            yield values
 
 
 class Reading(Spec):
@@ -82,9 +74,6 @@ class Reading(Spec):
     format: str | None = None
     header: bool | None = None
     encoding: str | None = None
-
-    def given(self) -> dict[str, Any]:
-        return self.model_dump(exclude_defaults=True)
 
     def completed(self, other: "Reading", paths: Sequence[Path], on_event: OnEvent) -> "Reading":
         """With what another reading says where this one says nothing, if it can be true of these files. Columns are
@@ -127,9 +116,8 @@ def open_labelled(
     Without `targets` rows need none: they only want an answer, and a blank line of plain text is a row, too.
     """
     given = Reading(column=dict(columns or {}), format=format, header=header, encoding=encoding)
-    trained = trained or Reading()
     rows = data if isinstance(data, Rows) else _open(task, list(map(Path, data)), given, trained, targets, on_event)
-    kept = _kept_columns(task, rows, given.column, trained.column, targets, on_event)
+    kept = _kept_columns(task, rows, given.column, trained.column, targets, on_event) if trained else {}
     rows, named = task.prepare_rows(rows, {**kept, **given.column})
     for notice in rows.notices:
         on_event(message(notice))
@@ -156,29 +144,22 @@ def open_labelled(
         hint = f"its columns are {list_few(rows.columns)}"
         raise SpecError(f"there is no column {missing!r}", where=rows.name, hint=hint)
     labelled = Labelled(rows, {**guess.columns, **extra})
-    if targets and labelled.has_undecided():
+    if targets and UNDECIDED_COLUMN in guess.columns.values() and labelled.has_undecided():
         on_event(message(f"{rows.name}: rows whose {UNDECIDED_COLUMN} is {UNDECIDED!r} have no label"))
     return labelled
 
 
 def _open(
-    task: Task, paths: Sequence[Path], given: Reading, trained: Reading, targets: bool, on_event: OnEvent
+    task: Task, paths: Sequence[Path], given: Reading, trained: Reading | None, targets: bool, on_event: OnEvent
 ) -> Rows:
-    reading = given.completed(trained, paths, on_event)
-
-    def open_as(format: str | None) -> Rows:
-        return open_rows(
-            paths,
-            format or task.default_format(paths),
-            header=reading.header,
-            encoding=reading.encoding,
-            every_line=not targets,
-        )
-
-    if targets or given.format or reading.format != "label-text":
-        return open_as(reading.format)
+    reading = given.completed(trained, paths, on_event) if trained else given
     # Rows that want an answer may be bare texts, whose first words are no labels.
-    lines, known = open_as("lines"), getattr(task, "labels", ())
+    may_be_bare = not targets and not given.format and reading.format == "label-text"
+    format = "lines" if may_be_bare else reading.format or task.default_format(paths)
+    lines = open_rows(paths, format, header=reading.header, encoding=reading.encoding, every_line=not targets)
+    if not may_be_bare:
+        return lines
+    known = getattr(task, "labels", ())
     words = [values["text"].split(maxsplit=1)[:1] for values in Labelled(lines, {"text": "text"}).sample()]
     if 2 * sum(word[0] in known for word in words if word) > len(words):
         return LabelTextView(lines)
@@ -212,14 +193,12 @@ def _kept_columns(
 def _guess(task: Task, rows: Rows, named: Mapping[str, str], targets: bool) -> ColumnGuess:
     roles = {role: names for role, names in task.roles_in(rows).items() if targets or role not in task.targets}
     roles |= {role: task.roles[role] for role in named}
-    free = {column.lower() for column in rows.columns if column not in named.values()}
-
-    def is_wanted(role: str) -> bool:
-        if role in named or role not in task.optional:
-            return True
-        return task.reads_role(role) and any(name.lower() in free for name in roles[role])
-
-    wanted = {role: names for role, names in roles.items() if is_wanted(role)}
+    free = [column.lower() for column in rows.columns if column not in named.values()]
+    wanted = dict(roles)
+    for role, names in roles.items():
+        may_be_missing = role in task.optional and role not in named
+        if may_be_missing and not (task.reads_role(role) and any(name.lower() in free for name in names)):
+            del wanted[role]
     try:
         return guess_columns(rows, wanted, named)
     except InputError:

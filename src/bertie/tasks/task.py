@@ -23,7 +23,7 @@ from bertie.nn.encoder import Encoder, EncoderSpec
 from bertie.nn.heads import SequenceHeadSpec
 from bertie.nn.pooling import Projection, TokenPooling
 from bertie.objectives.loss_report import LossReport
-from bertie.objectives.objective import FIRST, Objective, positions_in
+from bertie.objectives.objective import Objective, positions_in
 from bertie.objectives.shared_pass import SharedPass
 from bertie.spec import Spec
 from bertie.tasks.hf_head import HFHead
@@ -345,8 +345,3 @@ def encoded(
     """The fields of a sample, and how many tokens were cut."""
     tokens = tokenizer.encode(text, other, max_length=max_length)
     return {"tokens": tokens.ids, "segments": tokens.segments}, tokens.num_truncated
-
-
-def positions_read_by(head: SequenceHeadSpec) -> tuple[str, ...] | None:
-    """The `read_positions` of a task with this head."""
-    return (FIRST,) if head.tokens == "first" else None

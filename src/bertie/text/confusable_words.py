@@ -92,7 +92,14 @@ class ConfusableWords:
     @classmethod
     def within(cls, normalizer: Mapping[str, Any] | None) -> "ConfusableWords":
         """Those of a tokenizer, from that part of its tokenizer.json."""
-        return cls(tuple(step for step in _steps(normalizer or {}) if step.pattern.startswith(MARK)))
+        steps, ahead = list[Step](), [normalizer or {}]
+        while ahead:
+            one = ahead.pop(0)
+            ahead[:0] = one.get("normalizers", [])  # steps may be within steps
+            pattern = one["pattern"].get("Regex", "") if one.get("type") == "Replace" else ""
+            if pattern.startswith(MARK):
+                steps.append(Step(pattern, one["content"]))
+        return cls(tuple(steps))
 
     def before(self, normalizer: normalizers.Normalizer | None) -> normalizers.Normalizer:
         """A tokenizer's own steps, with the replacements before them."""
@@ -189,11 +196,3 @@ def _words(pattern: str) -> tuple[str, ...]:
 def _splits(pattern: str) -> tuple[pre_tokenizers.Split, pre_tokenizers.Split]:
     """What matches and what does not, and the latter alone: a wrong word inside a longer one is no match."""
     return pre_tokenizers.Split(Regex(pattern), "isolated"), pre_tokenizers.Split(Regex(pattern), "removed")
-
-
-def _steps(normalizer: Mapping[str, Any]) -> Iterator[Step]:
-    """All that replace by a pattern, in their order; steps may be within steps."""
-    for inner in normalizer.get("normalizers", []):
-        yield from _steps(inner)
-    if normalizer.get("type") == "Replace" and "Regex" in normalizer["pattern"]:
-        yield Step(normalizer["pattern"]["Regex"], normalizer["content"])

@@ -28,15 +28,11 @@ def padded(text: str, columns: int, *, right: bool = False) -> str:
 def listed(parts: Sequence[str], columns: int) -> str:
     """As many parts as have room, the first one shortened where it must be, and how many there are beside them."""
     for num_shown in range(min(len(parts), columns), 1, -1):  # more have no room
-        line = _listed(parts, num_shown)
+        more = f" and {len(parts) - num_shown:,} more" if num_shown < len(parts) else ""
+        line = one_line(", ".join(parts[:num_shown])) + more
         if cell_len(line) <= columns:
             return line
     if not parts:
         return ""
     more = f" and {len(parts) - 1:,} more" if len(parts) > 1 else ""
     return shortened(parts[0], columns - len(more)) + more
-
-
-def _listed(parts: Sequence[str], num_shown: int) -> str:
-    more = f" and {len(parts) - num_shown:,} more" if num_shown < len(parts) else ""
-    return one_line(", ".join(parts[:num_shown])) + more

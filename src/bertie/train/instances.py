@@ -1,6 +1,6 @@
 """Turns numbered samples into the micro-batches of any step: corrupted by a recipe's objectives and collated."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -96,11 +96,5 @@ def fixed_instances(samples: Samples, corruption: Corruption | None, num_rows: i
 
 def split_rows(rows: Sequence[Sample], micro_tokens: int) -> list[Batch]:
     """Puts rows of similar length together, which is fast."""
-    return list(batches_of(rows, micro_tokens))
-
-
-def batches_of(rows: Sequence[Sample], max_tokens: int) -> Iterator[Batch]:
-    """The same, one batch at a time."""
     lengths = np.array([num_sample_tokens(row) for row in rows])
-    for part in batches_by_length(lengths, max_tokens):
-        yield collate([rows[row] for row in part])
+    return [collate([rows[row] for row in part]) for part in batches_by_length(lengths, micro_tokens)]

@@ -2,6 +2,7 @@
 
 import signal
 import threading
+from dataclasses import dataclass, field
 from types import FrameType
 from typing import Any, Self
 
@@ -21,12 +22,12 @@ class Stopped(Exception):  # noqa: N818 - nothing went wrong
         return 128 + self.signal_number
 
 
+@dataclass
 class StopSignals:
     """While it is open, the first signal is only noted; a second one has its usual effect."""
 
-    def __init__(self) -> None:
-        self.received: int | None = None
-        self._before: dict[int, Any] = {}
+    received: int | None = None
+    _before: dict[int, Any] = field(default_factory=dict)
 
     def __enter__(self) -> Self:
         # Python delivers signals to the main thread only.
@@ -35,13 +36,10 @@ class StopSignals:
         return self
 
     def __exit__(self, *raised: object) -> None:
-        self._give_back()
-
-    def _note(self, number: int, frame: FrameType | None) -> None:
-        self.received = number
-        self._give_back()
-
-    def _give_back(self) -> None:
         for number, handler in self._before.items():
             signal.signal(number, handler)
         self._before = {}
+
+    def _note(self, number: int, frame: FrameType | None) -> None:
+        self.received = number
+        self.__exit__()  # so that the next one has its usual effect

@@ -11,7 +11,7 @@ def test_wrong_rows_are_left_out_and_told(write: Writer) -> None:
     path = write("a.csv", b"\n".join(lines))
     faults = Faults(num_shown=2)
     assert [row.values["text"] for row in good_rows(open_rows([path], header=True), faults)] == ["a", "c", "e"]
-    assert faults.counts == {"wrong number of cells": 3, "not UTF-8": 1} and faults.num_faults == 4
+    assert faults.counts == {"wrong number of cells": 3, "not UTF-8": 1} and faults.counts.total() == 4
     assert str(faults).splitlines() == [
         "4 rows are left out:",
         "  wrong number of cells: 3, the first 2 of them",
@@ -24,6 +24,6 @@ def test_wrong_rows_are_left_out_and_told(write: Writer) -> None:
 
 def test_other_faults_are_counted_the_same_way() -> None:
     faults = Faults()
-    assert str(faults) == "" and not faults.num_faults
+    assert str(faults) == "" and not faults.counts
     faults.add("empty text", "a.csv:7", "the text is empty")
     assert str(faults) == "1 row is left out:\n  empty text: 1\n    a.csv:7: the text is empty"

@@ -8,7 +8,7 @@ import pytest
 
 from bertie.errors import FolderError
 from bertie.models.folder.folder import open_folder
-from bertie.models.layouts.hf_labels import ROWS, TOKENS, label_config, labels_of, reads_rows, task_of
+from bertie.models.layouts.hf_labels import OF_TOKENS, ROWS, TOKENS, label_config, labels_of, role_of, task_of
 from bertie.nn.heads import SequenceHeadSpec
 from bertie.tasks.answering import Answering
 from bertie.tasks.choosing import Choice, Rank
@@ -87,7 +87,7 @@ def test_candidates_have_no_labels() -> None:
 
 
 def test_a_pooler_is_of_no_use_to_tasks_of_tokens() -> None:
-    assert [reads_rows(task) for task in (Classify(), Choice(), Tagging(), Answering())] == [
+    assert [role_of(task) not in OF_TOKENS for task in (Classify(), Choice(), Tagging(), Answering())] == [
         True,
         True,
         False,

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from bertie.errors import InputError
-from bertie.text.reading.paths import check_path, kind_of_path
+from bertie.text.reading.paths import kind_of_path
 
 
 def test_kinds(tmp_path: Path) -> None:
@@ -28,6 +28,6 @@ def test_paths_that_no_file_can_have(tmp_path: Path) -> None:
     }
     for path, what in cases.items():
         with pytest.raises(InputError, match=what) as raised:
-            check_path(path)
+            kind_of_path(path)
         assert len(str(raised.value)) < 500
         str(raised.value).encode("utf-8")  # can be printed

@@ -47,7 +47,7 @@ def test_every_row_is_told_once_and_faults_are_counted_once(tmp_path: Path, toke
         assert len(examples.all()) == 2
         examples._cached.cache_clear()
     assert told == [(0, True), (1, True), (2, False), (3, False), (4, False)]
-    assert examples.faults.num_faults == 3
+    assert examples.faults.counts.total() == 3
     assert sorted(examples.faults.counts.values()) == [1, 2], "two labels that nobody knows are one kind of fault"
     assert "'maybe'" in str(examples.faults) and "r.jsonl:3" in str(examples.faults)
 

@@ -99,7 +99,7 @@ def test_a_large_table_shows_the_labels_that_are_confused_most() -> None:
     )
     assert table.confused[:2] == [("29", "30", 29), ("28", "30", 28)] and len(table.confused) == 29
     small = confusion_table("label", [("a", "a"), ("a", "b")])
-    assert (small.labels, small.note, small.is_complete) == (("a", "b"), "", True)
+    assert (small.labels, small.note) == (("a", "b"), "")
 
 
 def many_labels() -> TaskReport:

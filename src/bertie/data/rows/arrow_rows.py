@@ -34,10 +34,7 @@ class ArrowRows(Rows):
         for column, labels in self._labels.items():
             listed = ", ".join(map(repr, labels[:5])) + (", ..." if len(labels) > 5 else "")
             self.notices.append(f"{name}: the numbers in {column!r} are read as their names ({listed})")
-
-    @property
-    def num_rows(self) -> int:
-        return int(self._begins[-1])
+        self.num_rows = int(self._begins[-1])
 
     def _read(self, number: int) -> Row:
         where = f"{self.name}: row {number + 1}"

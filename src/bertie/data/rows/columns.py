@@ -66,9 +66,16 @@ def guess_columns(
 ) -> ColumnGuess:
     """`named` is what the user said, role by role. The other roles go to a column of one of their names, the first
     names first; what is left goes by content: text is long, a label is one of few values, a number is a number."""
-    found = _as_named(rows, roles, named or {})
+    for role, given in (named or {}).items():
+        if role not in roles:
+            raise InputError(f"there is no column for {role!r} here", hint=f"the roles are {', '.join(roles)}")
+        if given not in rows.columns:
+            hint = f"its columns are: {list_few(rows.columns)}"
+            raise InputError(f"there is no column {given!r}", where=rows.name, hint=hint)
+    found: Found = {role: (column, "as named") for role, column in (named or {}).items()}
     for role in roles:
-        column = _by_name([name for name in rows.columns if name not in _taken(found)], roles[role])
+        taken = [column for column, _ in found.values()]
+        column = _by_name([name for name in rows.columns if name not in taken], roles[role])
         if role not in found and column is not None:
             found[role] = column, "by its name"
     if len(found) < len(roles):
@@ -122,16 +129,6 @@ CONTENTS = {
 
 def _taken(found: Found) -> set[str]:
     return {column for column, _ in found.values()}
-
-
-def _as_named(rows: Rows, roles: Mapping[str, Sequence[str]], named: Mapping[str, str]) -> Found:
-    for role, column in named.items():
-        if role not in roles:
-            raise InputError(f"there is no column for {role!r} here", hint=f"the roles are {', '.join(roles)}")
-        if column not in rows.columns:
-            hint = f"its columns are: {list_few(rows.columns)}"
-            raise InputError(f"there is no column {column!r}", where=rows.name, hint=hint)
-    return {role: (column, "as named") for role, column in named.items()}
 
 
 def _by_content(rows: Rows, columns: Sequence[Column], needed: Sequence[str], known: Found) -> Found:

@@ -28,10 +28,7 @@ class ConllRows(Rows):
         if len(self.columns) > 1:
             named = f"of {len(self.columns)} columns the first is called 'words', the last 'tags'"
             self.notices.append(f"{self.name}: {named}")
-
-    @property
-    def num_rows(self) -> int:
-        return len(self._sentences)
+        self.num_rows = len(self._sentences)
 
     def _read(self, number: int) -> Row:
         lines = self._words(self._sentences[number])

@@ -3,21 +3,18 @@ left out silently."""
 
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 
 from bertie.data.rows.rows import Row, RowError, Rows
 
 
+@dataclass
 class Faults:
     """Counts by kind, and the first few of each kind with their places."""
 
-    def __init__(self, num_shown: int = 3):
-        self.num_shown = num_shown
-        self.counts: Counter[str] = Counter()
-        self.shown: dict[str, list[str]] = {}
-
-    @property
-    def num_faults(self) -> int:
-        return self.counts.total()
+    num_shown: int = 3
+    counts: Counter[str] = field(default_factory=Counter)
+    shown: dict[str, list[str]] = field(default_factory=dict)
 
     def add(self, kind: str, where: str, what: str) -> None:
         self.counts[kind] += 1
@@ -32,7 +29,7 @@ class Faults:
         """Nothing where there is no fault."""
         if not self.counts:
             return ""
-        lines = [f"{_rows(self.num_faults)} left out:"]
+        lines = [f"{_rows(self.counts.total())} left out:"]
         for kind, count in self.counts.most_common():
             shown = self.shown[kind]
             more = f", the first {len(shown)} of them" if count > len(shown) else ""

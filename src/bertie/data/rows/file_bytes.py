@@ -26,7 +26,8 @@ class FileBytes:
         self.name, self._handle = name, handle
         weakref.finalize(self, os.close, handle)
         self.size = os.fstat(handle).st_size
-        self.begin = len(MARK) if self.head(len(MARK)) == MARK else 0
+        self.head = self.read(0, min(HEAD, self.size))  # what shows which kind of file it is
+        self.begin = len(MARK) if self.head.startswith(MARK) else 0
 
     def read(self, start: int, stop: int) -> bytes:
         try:
@@ -36,9 +37,6 @@ class FileBytes:
         if len(found) != stop - start:
             raise InputError("the file became shorter while it was read", where=self.name, hint="start again")
         return found
-
-    def head(self, num_bytes: int) -> bytes:
-        return self.read(0, min(num_bytes, self.size))
 
     def blocks(self) -> Iterator[tuple[int, bytes]]:
         """Where each block begins, and its bytes."""

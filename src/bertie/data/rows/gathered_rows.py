@@ -16,10 +16,7 @@ class GatheredRows(Rows):
         self.name, self.columns = rows.name, (*rows.columns, column)
         self.notices = [*rows.notices, f"{column} are the columns {list_few(parts)}"]
         self._rows, self._column, self._parts = rows, column, parts
-
-    @property
-    def num_rows(self) -> int:
-        return self._rows.num_rows
+        self.num_rows = self._rows.num_rows
 
     def _read(self, number: int) -> Row:
         row = self._rows.row(number)

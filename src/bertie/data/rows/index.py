@@ -54,7 +54,8 @@ def build_index(
         starts.frombytes(block.starts[begins].tobytes())
         last_surplus = int(found[-1]) if len(found) else last_surplus
     starts.append(source.size)
-    return Index(_numbers(starts), _numbers(jumps), _numbers(surplus), num_blank)
+    places, changed, lines_before = (np.frombuffer(values, np.int64) for values in (starts, jumps, surplus))
+    return Index(places, changed, lines_before, num_blank)
 
 
 class Block(NamedTuple):
@@ -104,7 +105,3 @@ def _blank(
     for number in np.flatnonzero(is_suspect & ~blank & (ends - starts <= LONGEST_BLANK)):
         blank[number] = not source.read(int(starts[number]), int(ends[number])).strip(spaces)
     return blank
-
-
-def _numbers(values: "array[int]") -> np.ndarray:
-    return np.frombuffer(values, np.int64)

@@ -31,11 +31,8 @@ class JsonLines(Rows):
         self._records = Records(source)
         if self._records.num_blank:
             self.notices.append(blank_notice(self.name, self._records.num_blank))
+        self.num_rows = len(self._records)
         self.columns = _fields(self)
-
-    @property
-    def num_rows(self) -> int:
-        return len(self._records)
 
     def _read(self, number: int) -> Row:
         where, text = self._records.where(number), self._records.first_line(number)
@@ -57,11 +54,8 @@ class JsonList(Rows):
         self._starts, self._lines = self._find_items()
         if source.size > LARGE_LIST:
             self.notices.append(f"{self.name}: the list is held in memory; JSON lines would not be (jq -c '.[]')")
+        self.num_rows = len(self._starts)
         self.columns = _fields(self)
-
-    @property
-    def num_rows(self) -> int:
-        return len(self._starts)
 
     def _read(self, number: int) -> Row:
         where = f"{self.name}:{self._lines[number]}"

@@ -24,10 +24,7 @@ class LabelTextView(Rows):
 
     def __init__(self, rows: Rows):
         self.name, self.notices, self._rows = rows.name, rows.notices, rows
-
-    @property
-    def num_rows(self) -> int:
-        return self._rows.num_rows
+        self.num_rows = self._rows.num_rows
 
     def _read(self, number: int) -> Row:
         row = self._rows.row(number)

@@ -51,10 +51,7 @@ class MemoryRows(Rows):
         self.name, self.notices = name, []
         self.columns = tuple(dict.fromkeys(column for row in rows for column in row))
         self._rows = rows
-
-    @property
-    def num_rows(self) -> int:
-        return len(self._rows)
+        self.num_rows = len(self._rows)
 
     def _read(self, number: int) -> Row:
         values = {column: _plain(value) for column, value in self._rows[number].items()}

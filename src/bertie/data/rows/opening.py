@@ -68,7 +68,7 @@ def open_rows(
     if repeated := [path for path in given if given.count(path) > 1]:
         raise InputError("the file is given twice", where=str(repeated[0]), hint="name each file once")
     opened = [_open(path, format, header, encoding, every_line) for path in given]
-    for rows, path in zip(opened, given, strict=True):
+    for rows, path in zip(opened[1:], given[1:], strict=True):
         _check_alike(opened[0], rows, path)
     return opened[0] if len(opened) == 1 else JoinedRows(opened)
 
@@ -85,7 +85,7 @@ def _open(path: Path, format: str | None, header: bool | None, encoding: str | N
         return ARROW[kind](path)
     notices: list[str] = []
     source = open_file(path, notices, encoding)
-    head, is_whole = source.head(HEAD), source.size <= HEAD
+    head, is_whole = source.head, source.size <= HEAD
     refuse_binary(head, source.name)
     if kind is None:
         kind = _look(source, ending)
@@ -107,7 +107,7 @@ def _open(path: Path, format: str | None, header: bool | None, encoding: str | N
 
 
 def _look(source: FileBytes, ending: str) -> str:
-    head, is_whole = source.head(HEAD), source.size <= HEAD
+    head, is_whole = source.head, source.size <= HEAD
     found = sniff_format(head, is_whole)
     if ending in TABBED:
         # Words with tags are often called so.

@@ -28,12 +28,10 @@ class Records:
         self.name, self._source = source.name, source
         self._index = build_index(source, quoted=quoted, spaces=spaces, paragraphs=paragraphs, keep_blank=keep_blank)
         self.num_blank = self._index.num_blank
+        self.line = self._index.line  # the line where a record begins, by its number
 
     def __len__(self) -> int:
-        return len(self._index)
-
-    def line(self, number: int) -> int:
-        return self._index.line(number)
+        return len(self._index.starts) - 1
 
     def start(self, number: int) -> int:
         """The first byte of a record."""
@@ -49,7 +47,8 @@ class Records:
             what = f"the row is longer than the limit of {MAX_LINE_BYTES:,} bytes"
             raise RowError(what, where=self.where(number), kind="too long", hint="is a quote opened and not closed?")
         raw = self._source.read(start, stop)
-        if (marked := _marked_line(raw)) is not None:
+        lines = raw.split(NEWLINE) if MARK in raw else []
+        if (marked := next((place for place, line in enumerate(lines) if line.startswith(MARK)), None)) is not None:
             where, what = f"{self.name}:{self.line(number) + marked}", "the line starts with a byte-order mark"
             raise RowError(what, where=where, kind="byte-order mark", hint=JOINED_HINT)
         try:
@@ -65,13 +64,6 @@ class Records:
         return self.text(number).partition("\n")[0].removesuffix("\r")
 
 
-def _marked_line(raw: bytes) -> int | None:
-    """The number, from 0, of the first line that starts with a byte-order mark; None where none does."""
-    if MARK not in raw:
-        return None
-    return next((number for number, line in enumerate(raw.split(NEWLINE)) if line.startswith(MARK)), None)
-
-
 class LineRows(Rows):
     """Plain text with the column `text`: one row for each line that is not blank, or, with `every_line`, for each."""
 
@@ -82,10 +74,7 @@ class LineRows(Rows):
         self._records = Records(source, keep_blank=every_line)
         if self._records.num_blank:
             self.notices.append(blank_notice(self.name, self._records.num_blank))
-
-    @property
-    def num_rows(self) -> int:
-        return len(self._records)
+        self.num_rows = len(self._records)
 
     def _read(self, number: int) -> Row:
         return Row(

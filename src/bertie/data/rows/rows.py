@@ -28,12 +28,9 @@ class Rows(Sequence[Row], ABC):
     """Rows read one by one from their file. A row that is wrong raises a `RowError` when it is read, not before."""
 
     name: str  # of the file, for messages
+    num_rows: int
     columns: tuple[str, ...]
     notices: list[str]  # what was guessed or left out, as sentences
-
-    @property
-    @abstractmethod
-    def num_rows(self) -> int: ...
 
     @abstractmethod
     def _read(self, number: int) -> Row:
@@ -66,10 +63,7 @@ class ChosenRows(Rows):
     def __init__(self, rows: Rows, numbers: Sequence[int]):
         self.name, self.columns, self.notices = rows.name, rows.columns, rows.notices
         self._rows, self._numbers = rows, numbers
-
-    @property
-    def num_rows(self) -> int:
-        return len(self._numbers)
+        self.num_rows = len(self._numbers)
 
     def _read(self, number: int) -> Row:
         return self._rows.row(int(self._numbers[number]))
@@ -84,10 +78,7 @@ class JoinedRows(Rows):
         self.notices = [notice for part in parts for notice in part.notices]
         self._parts = parts
         self._begins = np.cumsum([0, *(part.num_rows for part in parts)])
-
-    @property
-    def num_rows(self) -> int:
-        return int(self._begins[-1])
+        self.num_rows = int(self._begins[-1])
 
     def _read(self, number: int) -> Row:
         part = int(np.searchsorted(self._begins, number, side="right")) - 1

@@ -2,6 +2,7 @@
 
 import csv
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 
@@ -64,10 +65,7 @@ class SeparatedRows(Rows):
         self._fewest = 0
         if len(self._records):
             self._name_columns(header)
-
-    @property
-    def num_rows(self) -> int:
-        return len(self._records) - self._has_header
+        self.num_rows = len(self._records) - self._has_header
 
     def _read(self, number: int) -> Row:
         record = number + self._has_header
@@ -92,8 +90,10 @@ class SeparatedRows(Rows):
             raise RowError(f"not valid CSV ({reason})", where=where, kind="not valid CSV", hint=hint) from None
 
     def _name_columns(self, header: bool | None) -> None:
-        first = self._cells(0)
-        sample = self._sample()
+        first, sample = self._cells(0), list[list[str]]()
+        for record in spread_numbers(len(self._records), SAMPLE)[1:]:
+            with suppress(RowError):  # it is reported when the row is read
+                sample.append(self._cells(record))
         if header is None:
             reason = why_no_header(first, sample)
             self._has_header = reason is None
@@ -113,19 +113,7 @@ class SeparatedRows(Rows):
             if self._fewest < num_columns:
                 widths = f"rows have {self._fewest} to {num_columns} cells; what a row does not have is None"
                 self.notices.append(f"{self.name}: {widths}")
-        self._notice_quotes(sample)
-
-    def _sample(self) -> list[list[str]]:
-        cells = []
-        for record in spread_numbers(len(self._records), SAMPLE)[1:]:
-            try:
-                cells.append(self._cells(record))
-            except RowError:
-                continue  # it is reported when the row is read
-        return cells
-
-    def _notice_quotes(self, sample: list[list[str]]) -> None:
-        """Some programs write quoted cells into tsv. They cannot be distinguished from quoted speech."""
+        # Some programs write quoted cells into tsv. They cannot be distinguished from quoted speech.
         quoted = [cell for cells in sample for cell in cells if len(cell) > 1 and cell[0] == cell[-1] == '"']
         if quoted and not self._dialect.quoted:
             kept = f"quotes around cells are kept as part of them, as in {shorten(quoted[0])}"

@@ -89,14 +89,11 @@ def _words_in_columns(lines: Sequence[str]) -> tuple[list[list[str]], int] | Non
     separator = "\t" if "\t" in lines[numbers[0]] else " "
     words = [[cell for cell in lines[number].split(separator) if cell] for number in numbers]
     width = len(words[0])
-    fitting = [cells for cells in words if len(cells) == width and all(map(_is_word, cells))]
+    fitting = [cells for cells in words if len(cells) == width and max(map(len, cells)) <= LONGEST_WORD]
+    fitting = [cells for cells in fitting if not any(" " in cell.strip() for cell in cells)]
     if width < 2 or len(words) - len(fitting) > RARE * len(words) or len(words) > LONGEST_SENTENCE * num_sentences:
         return None
     return fitting, num_sentences
-
-
-def _is_word(cell: str) -> bool:
-    return len(cell) <= LONGEST_WORD and " " not in cell.strip()
 
 
 def _has_tags(words: Sequence[Sequence[str]], num_sentences: int) -> bool:

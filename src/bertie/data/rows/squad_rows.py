@@ -29,10 +29,7 @@ class SquadRows(Rows):
             what = f"not valid JSON ({json_reason(error)})"
             raise InputError(what, where=f"{self.name}:{line}", hint="is the file cut off?") from None
         self._questions = list(self._find_questions(content))
-
-    @property
-    def num_rows(self) -> int:
-        return len(self._questions)
+        self.num_rows = len(self._questions)
 
     def _read(self, number: int) -> Row:
         title, context, question = self._questions[number]

@@ -23,9 +23,10 @@ from bertie.jobs.finetuning.finetune_options import (
     OutputOptions,
     Share,
     TrainingOptions,
+    noise_of,
 )
 from bertie.jobs.finetuning.finetune_report import write_reports
-from bertie.jobs.finetuning.row_notes import report_corrected_rows, report_unknown
+from bertie.jobs.finetuning.row_notes import report_corrected_rows
 from bertie.jobs.job import Job, check_name, option
 from bertie.jobs.options.data import is_paths, rows_or_paths
 from bertie.jobs.options.initial_model import InitialModel, check_source
@@ -121,7 +122,8 @@ class FinetuneJob(Job):
         out, temporary = output_folder(self.output.out)
         training, adaptation = self.training, self.adaptation
         top, low_rank = adaptation.feature_top(), adaptation.low_rank()
-        noise = self.augmentation.build()
+        share, confusable = self.augmentation.noise, self.augmentation.confusable
+        noise = None if share is None else noise_of(share, confusable)
         if training.seeds > 1:
             if self.data.dev is None:
                 raise SpecError("`seeds` keeps the best model, and without `dev` none is measured", hint="give `dev`")
@@ -130,7 +132,10 @@ class FinetuneJob(Job):
             what = "`group` keeps rows together that a share of the training rows would separate, and `dev` is a file"
             raise SpecError(what, hint="give a share, like `dev=10%`, or drop `group`")
         check_source(self.model)
-        opened = [self._open(self._task(), self.data.train, self.data.dev, self.data.group, on_event)]
+        task = self.task if isinstance(self.task, Task) else self.task_options.build()
+        if task is self.task:
+            use_parts(task)
+        opened = [self._open(task, self.data.train, self.data.dev, self.data.group, on_event)]
         opened += [self._open_other(one, on_event) for one in self.data.also]
         steps_per_epoch = sum(steps_of(one.train.rows.num_rows, training.batch) for one in opened)
         learning = adaptation.learning(steps_per_epoch)
@@ -155,12 +160,13 @@ class FinetuneJob(Job):
         for one in prepared:
             on_event(message("\n".join(one.card.lines())))
             for examples in (one.train, one.dev):
-                if examples is not None:
+                if examples is not None and tokenizer.confusable.steps:
                     report_corrected_rows(examples, on_event)
-            report_unknown(one.train.unknown, on_event)
+            if (what_is_unknown := one.train.unknown.warning()) is not None:
+                on_event(warning(what_is_unknown))
             if one.dev is not None:
                 report_unmeasured(one.task, one.dev.data, on_event)
-                if one.dev.faults.num_faults:
+                if one.dev.faults.counts:
                     on_event(warning(str(one.dev.faults)))
         fields = {
             "length": max_length,
@@ -231,12 +237,6 @@ class FinetuneJob(Job):
                 given["model"][name] = str(Path(path).resolve())
         given["training"] = {**given.get("training", {}), "seed": seed, "seeds": 1}
         return to_toml(given)
-
-    def _task(self) -> Task:
-        if not isinstance(self.task, Task):
-            return self.task_options.build()
-        use_parts(self.task)
-        return self.task
 
     def _open(self, task: Task, train: Any, dev: Any, group: str | None, on_event: OnEvent) -> OpenTask:
         """Opens the rows and fits the task to them, which gives also those that are held out of them known labels."""

@@ -269,9 +269,6 @@ class NoiseOptions(Group):
         None, "Chinese characters that are easily confused, one group per line.", metavar="FILE"
     )
 
-    def build(self) -> Noise | None:
-        return None if self.noise is None else noise_of(self.noise, self.confusable)
-
 
 class OutputOptions(Group):
     title: ClassVar[str] = "Output"

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from bertie.disk import write_file
-from bertie.models.folder.folder import read_card
 from bertie.models.pretrained import load
 from bertie.reporting.events import OnEvent, message, warning
 from bertie.train.finetuning.data_card import DATA_CARD
@@ -37,7 +36,7 @@ def write_reports(
             continue
         own.mkdir(exist_ok=True)
         write_file(own / DATA_CARD, (json.dumps(one.card.as_dict(), indent=1, ensure_ascii=False) + "\n").encode())
-        if one.train.faults.num_faults:
+        if one.train.faults.counts:
             on_event(warning(str(one.train.faults)))
         if one.dev is None:
             continue
@@ -54,7 +53,7 @@ def write_reports(
             name=rows.rows.name,
             history=history,
             card=one.card.as_dict(),
-            origin=origin_of(str(folder / MODEL), read_card(folder / MODEL), rows, history.resolved["recipe"]),
+            origin=origin_of(str(folder / MODEL), found.card, rows, history.resolved["recipe"]),
         )
         write_file(own / REPORT, task_page(report).encode())
         if shown:

@@ -1,7 +1,7 @@
 """The job `predict`: answers rows with a task model."""
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -18,7 +18,7 @@ from bertie.reporting.events import Event, OnEvent, ignore, message, progress
 from bertie.reporting.page import table
 from bertie.tasks.examples import Examples
 from bertie.tasks.labelled import Labelled
-from bertie.tasks.task import Answer, Example, Task
+from bertie.tasks.task import Answer, Example
 
 
 class PredictJob(Job):
@@ -88,35 +88,31 @@ class PredictJob(Job):
         else:
             labelled = reading.open(model, task, self.input, "rows", on_event, targets=False)
         examples = Examples(task, labelled, model.tokenizer_for(max_length), max_length, labelled=False, cached=0)
-        found = self._numbered(examples, answered(model, task, examples), on_event)
+        found = self._answered(model, examples, on_event)
         yield from task.arrange(self.texts, list(found)) if self.texts else found
         report_rows(examples, on_event)
 
-    def _numbered(self, examples: Examples, answers: Iterable[Answer], on_event: OnEvent) -> Iterator[Answer]:
+    def _answered(self, model: Pretrained, examples: Examples, on_event: OnEvent) -> Iterator[Answer]:
+        """One a row, in their order; a row that cannot be used is answered with its error."""
         num_errors, num_rows = 0, examples.num_samples
-        for number, answer in enumerate(answers, 1):
-            num_errors += "error" in answer
-            given = {"input": inputs_of(examples, number - 1)} if self.with_text else {}
-            yield {"row": number, **given, **answer}
-            on_event(progress("Answering", number, num_rows, "rows"))
+        for first in range(0, num_rows, READ_AHEAD):
+            read: dict[int, Example | InputError] = {}
+            for number in range(first, min(first + READ_AHEAD, num_rows)):
+                try:
+                    example = examples.example(number)
+                    assert example is not None
+                    read[number] = example
+                except InputError as error:
+                    read[number] = InputError(error.what, where=error.where)  # hints for training rows do not help here
+            answers = answers_of(model.model, examples.task, (one for one in read.values() if isinstance(one, Example)))
+            for number, one in read.items():
+                answer = {"error": str(one)} if isinstance(one, InputError) else next(answers)[1]
+                num_errors += "error" in answer
+                given = {"input": inputs_of(examples, number)} if self.with_text else {}
+                yield {"row": number + 1, **given, **answer}
+                on_event(progress("Answering", number + 1, num_rows, "rows"))
         if num_errors:
             on_event(message(f"{num_errors:,} of {num_rows:,} rows could not be answered"))
-
-
-def answered(model: Pretrained, task: Task, examples: Examples) -> Iterator[Answer]:
-    """One a row, in their order; a row that cannot be used is answered with its error."""
-    for first in range(0, examples.num_samples, READ_AHEAD):
-        read: list[Example | InputError] = []
-        for number in range(first, min(first + READ_AHEAD, examples.num_samples)):
-            try:
-                example = examples.example(number)
-                assert example is not None
-                read.append(example)
-            except InputError as error:
-                read.append(InputError(error.what, where=error.where))  # hints for training rows do not help here
-        answers = answers_of(model.model, task, (one for one in read if isinstance(one, Example)))
-        for one in read:
-            yield {"error": str(one)} if isinstance(one, InputError) else next(answers)[1]
 
 
 def inputs_of(examples: Examples, number: int) -> dict[str, Any]:

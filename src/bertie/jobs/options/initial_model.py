@@ -15,7 +15,7 @@ from bertie.reporting.events import OnEvent, message
 from bertie.tasks.labelled import Labelled
 from bertie.tasks.task import Task
 from bertie.text.confusable_words import ConfusableWords
-from bertie.text.tokenizers.pipeline import PipelineTokenizer, table_of
+from bertie.text.tokenizers.pipeline import PipelineTokenizer
 from bertie.text.tokenizers.tokenizer import Tokenizer, load_tokenizer
 from bertie.text.vocab.building import build_vocabulary
 from bertie.text.vocab.vocab_options import VocabOptions
@@ -29,6 +29,7 @@ class InitialModel:
     options: ModelOptions
     vocabulary: Tokenizer | None  # of a recipe
     corrections: ConfusableWords | None
+    name: str | None = None  # where others find it; None for random weights
 
     @classmethod
     def of(cls, options: ModelOptions, tasks: Sequence[tuple[Task, Labelled]], on_event: OnEvent) -> "InitialModel":
@@ -37,12 +38,7 @@ class InitialModel:
             raise SpecError(what, hint="drop `corrections`")
         corrections = None if options.corrections is None else ConfusableWords.read(options.corrections)
         vocabulary = None if options.recipe is None else _vocabulary(options, tasks, on_event)
-        return cls(options, vocabulary, corrections)
-
-    @property
-    def name(self) -> str | None:
-        """Where others find it; None for random weights."""
-        return None if self.options.base is None else lasting_name(self.options.base)
+        return cls(options, vocabulary, corrections, None if options.base is None else lasting_name(options.base))
 
     def load(self, seed: int) -> Pretrained:
         """A new one each time: a run changes the model it is given."""
@@ -62,7 +58,7 @@ class InitialModel:
         return pretrained
 
     def note(self, tokenizer: Tokenizer) -> str | None:
-        if self.corrections is None or len(table_of(tokenizer).steps) <= len(self.corrections.steps):
+        if self.corrections is None or len(tokenizer.confusable.steps) <= len(self.corrections.steps):
             return None
         return "the model already has a table of corrections: it is kept, and the new one is applied first"
 

@@ -7,15 +7,11 @@ from typing import Any
 
 def to_toml(options: Mapping[str, Any]) -> str:
     plain = {name: value for name, value in options.items() if not isinstance(value, Mapping)}
-    lines = [_line(name, value) for name, value in plain.items()]
+    lines = [f"{name} = {_value(value)}" for name, value in plain.items()]
     for name, group in options.items():
         if isinstance(group, Mapping) and group:
-            lines += ["", f"[{name}]", *(_line(inner, value) for inner, value in group.items())]
+            lines += ["", f"[{name}]", *(f"{inner} = {_value(value)}" for inner, value in group.items())]
     return "\n".join(lines).lstrip("\n") + "\n"
-
-
-def _line(name: str, value: Any) -> str:
-    return f"{name} = {_value(value)}"
 
 
 def _value(value: Any) -> str:

@@ -1,8 +1,8 @@
 """What the training jobs share: stopping, TensorBoard, and the run that they return."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import closing, contextmanager, nullcontext
-from functools import cached_property
+from contextlib import closing, contextmanager
+from functools import cached_property, partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
@@ -12,7 +12,7 @@ import numpy as np
 from bertie.errors import Interrupted
 from bertie.jobs.loaded_model import LoadedModel, load
 from bertie.jobs.result import Result
-from bertie.reporting.events import Event, OnEvent, message
+from bertie.reporting.events import Event, OnEvent, ignore, message
 from bertie.train.folder.run_folder import MODEL, is_finished
 from bertie.train.folder.tensorboard import TensorBoard
 from bertie.train.run_events import format_figures
@@ -29,20 +29,23 @@ def run_stoppable(folder: Path, tensorboard: bool, leads: bool, on_event: OnEven
     was_finished = is_finished(folder)
     board = TensorBoard(folder) if tensorboard and leads else None
 
-    def report(event: Event) -> None:
-        if leads:
-            on_event(event)
-        if board is not None:
-            board.on_event(event)
-
+    report = on_event if leads else ignore
     try:
-        with nullcontext() if board is None else closing(board):
+        if board is None:
             yield report
+        else:
+            with closing(board):
+                yield partial(_report_both, report, board.on_event)
     except Stopped as stopped:
         what = f"Stopped after {stopped.step:,} steps; all is saved in {folder}. The same command, or call, continues."
         raise Interrupted(what if leads else "", stopped.exit_code) from None
     if was_finished:
         report(message(f"{folder} was finished before; nothing was trained"))
+
+
+def _report_both(first: OnEvent, second: OnEvent, event: Event) -> None:
+    first(event)
+    second(event)
 
 
 def output_folder(out: Path | None) -> tuple[Path, "TemporaryDirectory[str] | None"]:

@@ -17,13 +17,12 @@ import torch
 from torch import Tensor
 
 from bertie.errors import FolderError, SpecError
-from bertie.json_files import shown
+from bertie.json_files import read_object, shown
 from bertie.models.filling import kept_tensors
-from bertie.models.folder.folder import CARD, OWN, Opened, card_text, hf_layout, open_folder, read_card, read_config
+from bertie.models.folder.folder import CARD, OWN, Opened, card_text, hf_layout, open_folder, read_card
 from bertie.models.folder.folder_finding import find_folder
 from bertie.models.folder.placement import HEADS, describe_apart, place_tensors
 from bertie.models.folder.weights import check_finite, read_file, write_weights
-from bertie.models.layouts.config_values import is_number
 from bertie.models.layouts.hf_labels import ANSWERS, ROWS, TOKENS, role_of, task_of
 from bertie.models.layouts.hf_layout import HFLayout
 from bertie.models.layouts.names import Entry
@@ -34,6 +33,7 @@ from bertie.models.task_recipe import task_recipe
 from bertie.models.variant import with_recipe
 from bertie.nn.heads import SequenceHeadSpec
 from bertie.nn.low_rank import Adapted
+from bertie.spec import LARGEST
 from bertie.tasks.task import Task
 
 ADAPTER = "adapter"  # the folder inside that of the merged model
@@ -159,7 +159,7 @@ def plain_number(value: float) -> float | int:
 def _is_of_our_own(base: str | None) -> bool:
     """Whether only bertie can open the base, such as one with a top, even if others know the adapted model."""
     with suppress(FolderError):  # only others may find the base
-        return base is not None and read_config(find_folder(base) / "config.json").get("model_type") == OWN
+        return base is not None and read_object(find_folder(base) / "config.json").get("model_type") == OWN
     return False
 
 
@@ -202,7 +202,7 @@ def refuse_adapter(base: str) -> None:
 
 def base_of(folder: Path) -> Path:
     """The folder of the model that it adapts."""
-    name, where = read_config(folder / CONFIG).get(BASE), str(folder / CONFIG)
+    name, where = read_object(folder / CONFIG).get(BASE), str(folder / CONFIG)
     hint = f"set {BASE} to the folder of the model that was adapted"
     if not isinstance(name, str) or not name:
         raise FolderError("does not name the model that it adapts", where=where, hint=hint)
@@ -214,7 +214,7 @@ def base_of(folder: Path) -> Path:
 
 def open_adapter(folder: Path, recipe_type: type[Recipe] = Recipe) -> Opened:
     """Opens the base, merges the updates into its weights, and adds the heads that were saved with them."""
-    config, card = read_config(folder / CONFIG), read_card(folder, CONFIG)
+    config, card = read_object(folder / CONFIG), read_card(folder, CONFIG)
     _refuse_strange(config, str(folder / CONFIG))
     base = open_folder(base_of(folder), recipe_type)
     layout, _, _ = (None, {}, None) if card.get("own_names") else hf_layout(base.model.recipe)
@@ -289,7 +289,7 @@ def scale_of(layer: str, rank: int, config: Mapping[str, Any], where: str = "") 
         raise FolderError(f"has the alpha_pattern {shown(patterns)}, which should be an object", where=where)
     own = (alpha for pattern, alpha in patterns.items() if _matches(pattern, layer, where))
     alpha = next(own, config.get("lora_alpha", 8))
-    if not is_number(alpha):
+    if type(alpha) not in (int, float) or not -LARGEST < alpha < LARGEST:
         raise FolderError(f"has the alpha {shown(alpha)}, which should be a finite number", where=where)
     return float(alpha / (math.sqrt(rank) if config.get("use_rslora") else rank))
 

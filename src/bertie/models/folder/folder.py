@@ -86,7 +86,7 @@ class Opened:
 def open_folder(folder: Path, recipe_type: type[Recipe] = Recipe) -> Opened:
     """Opens a folder that bertie or `transformers` wrote. In ours, bertie.json has the recipe; in others it is read
     from the config and from the names of the tensors."""
-    config, card = check_values(read_config(folder / "config.json"), str(folder / "config.json")), read_card(folder)
+    config, card = check_values(read_object(folder / "config.json"), str(folder / "config.json")), read_card(folder)
     kind = config.get("model_type", "bert" if "hidden_size" in config else None)  # the oldest folders have no kind
     layout = LAYOUTS.get(kind) if isinstance(kind, str) else None
     if layout is None and kind != OWN:
@@ -101,7 +101,12 @@ def open_folder(folder: Path, recipe_type: type[Recipe] = Recipe) -> Opened:
     else:
         why = "config.json has changed since" if (folder / CARD).exists() else "it is missing"
         raise FolderError(f"cannot be opened without {CARD}, and {why}", where=str(folder))
-    _check_depth(recipe, len(found.tensors), str(folder))
+    stack, num_tensors = recipe.encoder.stack, len(found.tensors)
+    if (
+        isinstance(stack, StackSpec) and not stack.shared and stack.depth > num_tensors
+    ):  # each layer takes time to build
+        what = f"should have {stack.depth:,} layers, but its weights are {num_tensors:,} tensors"
+        raise FolderError(what, where=str(folder))
     try:
         with torch.device("meta"):
             model = Model(recipe)
@@ -182,13 +187,6 @@ def hf_layout(recipe: Recipe) -> tuple[HFLayout | None, dict[str, Any], Recipe]:
     return best
 
 
-def read_config(path: Path) -> dict[str, Any]:
-    """Reads the JSON file that a folder cannot be opened without."""
-    if not path.exists():
-        raise FolderError(f"has no {path.name}", where=str(path.parent), hint="is it a model folder?")
-    return read_object(path)
-
-
 def take_place(made: Path, folder: Path) -> None:
     """Moves the files of a complete new folder into a folder, and removes those of an older model there.
 
@@ -226,15 +224,6 @@ def read_card(folder: Path, config: str = "config.json") -> dict[str, Any]:
         return {}
     check_folder(folder, card)
     return {name: value for name, value in card.items() if name not in ("sha256", FILES)}
-
-
-def _check_depth(recipe: Recipe, num_tensors: int, where: str) -> None:
-    """Refuses layers without a tensor of their own, before they are built: each takes a millisecond and more."""
-    stack = recipe.encoder.stack
-    if isinstance(stack, StackSpec) and not stack.shared and stack.depth > num_tensors:
-        raise FolderError(
-            f"should have {stack.depth:,} layers, but its weights are {num_tensors:,} tensors", where=where
-        )
 
 
 def _read_recipe(folder: Path, layout: HFLayout, config: dict[str, Any], tensors: Mapping[str, Tensor]) -> Recipe:

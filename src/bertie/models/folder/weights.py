@@ -7,7 +7,6 @@ bytes, or twice that where its numbers are widened to float32.
 import pickle
 import struct
 import zipfile
-from collections.abc import Mapping
 from pathlib import Path
 
 import torch
@@ -86,31 +85,23 @@ def read_file(path: Path) -> dict[str, Tensor]:
     """All tensors of one file, in float32."""
     size = check_regular(path)
     if path.suffix == ".safetensors":
-        _check_header(path, size)
+        with path.open("rb") as file:
+            begin = file.read(8)
+        length = struct.unpack("<Q", begin)[0] if len(begin) == 8 else size
+        if length > min(size, LARGEST_HEADER):
+            what = f"{BROKEN} (its header should have {length:,} bytes, the file has {size:,})"
+            raise FolderError(what, where=str(path), hint=AGAIN)
         try:
             tensors = load_file(path)  # only maps the file; numbers are read when they are used
         except (SafetensorError, OSError, RuntimeError, ValueError, TypeError) as error:
             raise FolderError(f"{BROKEN} ({_first_line(error)})", where=str(path), hint=AGAIN) from None
     else:
         tensors = _read_legacy(path, size)
-    _check_memory(tensors, path)
-    return {name: tensor.float() if tensor.is_floating_point() else tensor for name, tensor in tensors.items()}
-
-
-def _check_header(path: Path, size: int) -> None:
-    with path.open("rb") as file:
-        begin = file.read(8)
-    length = struct.unpack("<Q", begin)[0] if len(begin) == 8 else size
-    if length > min(size, LARGEST_HEADER):
-        what = f"{BROKEN} (its header should have {length:,} bytes, the file has {size:,})"
-        raise FolderError(what, where=str(path), hint=AGAIN)
-
-
-def _check_memory(tensors: Mapping[str, Tensor], path: Path) -> None:
     needed, there = 4 * sum(tensor.numel() for tensor in tensors.values()), memory_bytes()
     if needed > there > 0:
         what = f"needs {format_bytes(needed)} of memory, this machine has {format_bytes(there)}"
         raise FolderError(what, where=str(path))
+    return {name: tensor.float() if tensor.is_floating_point() else tensor for name, tensor in tensors.items()}
 
 
 def _read_legacy(path: Path, size: int) -> dict[str, Tensor]:

@@ -5,13 +5,15 @@ these sizes is found out later, when names and shapes are compared.
 """
 
 import math
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Mapping
+from types import NoneType
+from typing import Any, NamedTuple
 
 from bertie.errors import FolderError
 from bertie.json_files import shown
 from bertie.spec import DEEPEST, LARGEST
 
+SMALLEST = math.ulp(0.0)  # number above 0
 OFTEN_NULL = ("classifier_dropout", "num_labels")
 
 SIZES = (
@@ -33,45 +35,39 @@ FLAGS = (
 )
 
 
-def is_size(value: Any) -> bool:
-    return type(value) is int and 1 <= value <= LARGEST
+class Limit(NamedTuple):
+    """What a value may be: of one of these types and, where it is a number, from `low` to `high`."""
+
+    types: tuple[type, ...]
+    low: float
+    high: float
+    wanted: str
 
 
-def is_depth(value: Any) -> bool:
-    return type(value) is int and 0 <= value <= DEEPEST
-
-
-def is_number(value: Any) -> bool:
-    return type(value) in (int, float) and abs(value) < LARGEST and math.isfinite(value)
-
-
-def is_positive(value: Any) -> bool:
-    return is_number(value) and value > 0
-
-
-def is_flag(value: Any) -> bool:
-    return value is True or value is False or (type(value) is int and value in (0, 1))
-
-
-Check = Callable[[Any], bool]
-CHECKS: dict[str, tuple[Check, str]] = {
-    **dict.fromkeys(SIZES, (is_size, f"a whole number from 1 to {LARGEST:,}")),
-    **dict.fromkeys(DEPTHS, (is_depth, f"a whole number of layers, at most {DEEPEST:,}")),
-    **dict.fromkeys(NUMBERS, (is_number, "a finite number")),
-    **dict.fromkeys(("layer_norm_eps", "norm_eps"), (is_positive, "a finite number above 0")),
-    **dict.fromkeys(FLAGS, (is_flag, "true or false")),
-    "num_labels": (is_size, f"a whole number from 1 to {LARGEST:,}"),
-    "layer_types": (lambda value: value is None or isinstance(value, list), "a list"),
-    "rope_parameters": (lambda value: value is None or isinstance(value, dict), "an object"),
-    "classifier_pooling": (lambda value: isinstance(value, str), "a word"),
+SIZE = Limit((int,), 1, LARGEST, f"a whole number from 1 to {LARGEST:,}")
+DEPTH = Limit((int,), 0, DEEPEST, f"a whole number of layers, at most {DEEPEST:,}")
+LIMITS = {
+    **dict.fromkeys(SIZES, SIZE),
+    **dict.fromkeys(DEPTHS, DEPTH),
+    **dict.fromkeys(NUMBERS, Limit((int, float), -LARGEST, LARGEST, "a finite number")),
+    **dict.fromkeys(("layer_norm_eps", "norm_eps"), Limit((int, float), SMALLEST, LARGEST, "a finite number above 0")),
+    **dict.fromkeys(FLAGS, Limit((bool, int), 0, 1, "true or false")),
+    "num_labels": SIZE,
+    "layer_types": Limit((list, NoneType), 0, 0, "a list"),
+    "rope_parameters": Limit((dict, NoneType), 0, 0, "an object"),
+    "classifier_pooling": Limit((str,), 0, 0, "a word"),
 }
 
 
 def check_values(config: Mapping[str, Any], where: str) -> dict[str, Any]:
     """Refuses the first value that cannot work. Returns the config, with names of classes only where it has some."""
-    for name, (check, wanted) in CHECKS.items():
-        if name in config and not (config[name] is None and name in OFTEN_NULL) and not check(config[name]):
-            raise FolderError(f"sets {name} to {shown(config[name])}, which should be {wanted}", where=where)
+    for name, limit in LIMITS.items():
+        value = config.get(name)
+        if name not in config or (value is None and name in OFTEN_NULL):
+            continue
+        is_outside = isinstance(value, int | float) and not limit.low <= value <= limit.high  # so is NaN
+        if type(value) not in limit.types or is_outside:
+            raise FolderError(f"sets {name} to {shown(value)}, which should be {limit.wanted}", where=where)
     classes = config.get("architectures")
     named = [name for name in classes if isinstance(name, str)] if isinstance(classes, list) else []
     return {**config, "architectures": named}

@@ -14,15 +14,13 @@ from bertie.tasks.task import Task
 CROSS_ENCODER = {"activation_fn": "torch.nn.modules.linear.Identity"}
 
 
+OF_TOKENS = (TOKENS, ANSWERS)  # all others need only one state per row, so that a pooler is of use
+
+
 def role_of(task: Task) -> str | None:
     """None for a task that `transformers` has no class for."""
     head = task.hf_head()
     return None if head is None else head.role
-
-
-def reads_rows(task: Task) -> bool:
-    """Whether it needs only one state per row, so that a pooler is of use."""
-    return role_of(task) not in (TOKENS, ANSWERS)
 
 
 def label_config(task: Task) -> dict[str, Any]:
@@ -89,11 +87,11 @@ def settle_labels(config: Config, num_outputs: int) -> tuple[Config, str | None]
 __all__ = [
     "ANSWERS",
     "CHOICE",
+    "OF_TOKENS",
     "ROWS",
     "TOKENS",
     "label_config",
     "labels_of",
-    "reads_rows",
     "role_of",
     "settle_labels",
     "task_of",

@@ -38,12 +38,6 @@ class Entry:
     shape: tuple[int, ...] | None = None  # of each of theirs, where it is not simply a part of ours
     transposed: bool = False
 
-    def part_shape(self, whole: torch.Size) -> torch.Size:
-        """The shape of each of theirs; `whole` is the shape of ours."""
-        if self.shape is not None:
-            return torch.Size(self.shape)
-        return whole if len(self.theirs) == 1 else torch.Size((whole[0] // len(self.theirs), *whole[1:]))
-
     def join(self, tensors: Sequence[Tensor], whole: torch.Size) -> Tensor:
         """Theirs to ours."""
         if self.shape is not None:

@@ -9,11 +9,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from bertie.models.layouts.hf_labels import (
-    ANSWERS,
+    OF_TOKENS,
     ROWS,
     TOKENS,
     label_config,
-    reads_rows,
     role_of,
     settle_labels,
     task_of,
@@ -103,7 +102,7 @@ class TaskHeads:
         names = {f"{ours}.output": known.output}
         if known.dense:
             names[f"{ours}.transform.dense"] = known.dense
-            if role not in (TOKENS, ANSWERS):
+            if role not in OF_TOKENS:
                 names["encoder.pooler.dense"] = known.dense
         if known.norm:
             names[f"{ours}.transform.norm"] = known.norm
@@ -120,7 +119,7 @@ class TaskHeads:
         if known is None:
             return task
         head = known.head_in(config)
-        if reads_rows(task):
+        if role_of(task) not in OF_TOKENS:
             return task.replace(head=head.replace(dropout=getattr(getattr(task, "head", task), "dropout", None)))
         return task.replace(transform=head.transform)
 
@@ -136,7 +135,7 @@ def task_in(recipe: Recipe) -> Task | None:
 
 def transform_of(task: Task, encoder: EncoderSpec) -> TransformSpec | None:
     """The layer before the output, whether it belongs to the head or is the encoder's pooler."""
-    if encoder.pooler is not None and reads_rows(task):
+    if encoder.pooler is not None and role_of(task) not in OF_TOKENS:
         return TransformSpec()
     owner: Any = getattr(task, "head", task)
     transform: TransformSpec | None = owner.transform

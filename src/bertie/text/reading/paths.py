@@ -18,9 +18,13 @@ REASONS = {
 
 def kind_of_path(path: str | Path) -> PathKind:
     """Follows links. Opens nothing: a pipe can be opened only once. Refuses a path that no file can have."""
-    check_name(path)
+    if "\0" in str(path):
+        raise InputError("the path has a NUL byte", where=shorten_path(path), hint="remove it")
     try:
+        str(path).encode("utf-8")
         mode = Path(path).stat().st_mode
+    except UnicodeEncodeError:
+        raise InputError("the name is not UTF-8", where=shorten_path(path), hint="rename the file or folder") from None
     except OSError as error:
         if error.errno not in REASONS:
             return "missing"
@@ -31,21 +35,6 @@ def kind_of_path(path: str | Path) -> PathKind:
     if stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode):
         return "pipe"
     return "file" if stat.S_ISREG(mode) else "device"
-
-
-def check_path(path: str | Path) -> None:
-    """Refuses a path that no file can have, whether or not there is one."""
-    kind_of_path(path)
-
-
-def check_name(path: str | Path) -> None:
-    name = str(path)
-    if "\0" in name:
-        raise InputError("the path has a NUL byte", where=shorten_path(path), hint="remove it")
-    try:
-        name.encode("utf-8")
-    except UnicodeEncodeError:
-        raise InputError("the name is not UTF-8", where=shorten_path(path), hint="rename the file or folder") from None
 
 
 def shorten_path(path: str | Path, length: int = 200) -> str:

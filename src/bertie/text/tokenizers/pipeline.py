@@ -263,11 +263,6 @@ class PipelineTokenizer:
         save_pipeline(self.pipeline, self.kind, names, self.settings, Path(folder))
 
 
-def table_of(tokenizer: object) -> ConfusableWords:
-    """The words that a tokenizer corrects; most have no such table."""
-    return tokenizer.confusable if isinstance(tokenizer, PipelineTokenizer) else ConfusableWords()
-
-
 def no_such_id(id: int, size: int) -> TokenizerError:
     return TokenizerError(
         f"id {id} is not in the vocabulary, which has the ids 0 to {size - 1}",

@@ -42,12 +42,6 @@ class Settings:
         return isinstance(name, str) and name.removesuffix("Fast") not in GENERIC_CLASSES
 
     @property
-    def is_generic(self) -> bool:
-        """Whether `transformers` opens tokenizer.json as it is. Without a class it is neither this nor the other."""
-        name = self.config.get("tokenizer_class")
-        return isinstance(name, str) and name.removesuffix("Fast") in GENERIC_CLASSES
-
-    @property
     def max_length(self) -> int | None:
         limit = self.config.get("model_max_length")
         if isinstance(limit, bool) or not isinstance(limit, (int, float)) or not 0 < limit < NO_LIMIT:

@@ -8,8 +8,11 @@ from typing import Protocol
 import numpy as np
 
 from bertie.errors import TokenizerError
-from bertie.text.tokenizers import tokenizer_files as sources
+from bertie.text.confusable_words import ConfusableWords
+from bertie.text.tokenizers.settings import read_settings
+from bertie.text.tokenizers.tokenizer_files import FILES, from_json, from_merges, from_vocabulary
 from bertie.text.tokenizers.tokens import FlatIds, SpecialTokens, Tokens
+from bertie.text.tokenizers.unigram import SentencePieceTokenizer
 
 
 class Tokenizer(Protocol):
@@ -25,6 +28,10 @@ class Tokenizer(Protocol):
 
     @property
     def special(self) -> SpecialTokens: ...
+
+    @property
+    def confusable(self) -> ConfusableWords:
+        """The words that it corrects; most have none."""
 
     @property
     def digest(self) -> str:
@@ -69,11 +76,21 @@ class Tokenizer(Protocol):
 def load_tokenizer(folder_or_file: str | Path) -> Tokenizer | None:
     """Opens the tokenizer of a model folder, or one of its files. None where a folder has no tokenizer file."""
     path = Path(folder_or_file)
-    if path.is_file():
-        return sources.from_file(path)
-    if not path.is_dir():
+    if path.is_dir():
+        # What is there but no file is an error, not a missing tokenizer.
+        found = next((path / name for name in FILES if os.path.lexists(path / name)), None)
+        if found is None:
+            return None
+        path = found
+    elif not path.is_file():
         raise TokenizerError("no such file or folder", where=str(path), hint="give a model folder or a tokenizer file")
-    for name in sources.FILES:
-        if os.path.lexists(path / name):  # what is there but no file is an error, not a missing tokenizer
-            return sources.from_file(path / name)
-    return None
+    settings = read_settings(path.parent)
+    if path.name in ("vocab.json", "merges.txt"):
+        return from_merges(path.parent / "vocab.json", path.parent / "merges.txt", settings)
+    if path.suffix == ".json":
+        return from_json(path, settings)
+    if path.suffix == ".txt":
+        return from_vocabulary(path, settings)
+    if path.suffix == ".model":
+        return SentencePieceTokenizer.open(path, settings)
+    raise TokenizerError("not a tokenizer file", where=str(path), hint=f"give one of {', '.join(FILES)}")

@@ -15,8 +15,7 @@ from bertie.errors import TokenizerError
 from bertie.json_files import LARGEST_VOCABULARY, read_json, read_regular, shown
 from bertie.text.tokenizers.panics import opening
 from bertie.text.tokenizers.pipeline import PipelineTokenizer
-from bertie.text.tokenizers.settings import Settings, read_settings
-from bertie.text.tokenizers.unigram import SentencePieceTokenizer
+from bertie.text.tokenizers.settings import Settings
 from bertie.text.tokenizers.vocabulary import (
     add_stated,
     byte_bpe_tokenizer,
@@ -28,19 +27,6 @@ from bertie.text.tokenizers.vocabulary import (
 MOST_GAPS = 100_000  # ids without a piece
 # In the order of preference: a complete pipeline first, then vocabularies that leave the rest to convention.
 FILES = ("tokenizer.json", "vocab.txt", "vocab.json", "merges.txt", "spiece.model")
-
-
-def from_file(path: Path) -> PipelineTokenizer | SentencePieceTokenizer:
-    settings = read_settings(path.parent)
-    if path.name in ("vocab.json", "merges.txt"):
-        return from_merges(path.parent / "vocab.json", path.parent / "merges.txt", settings)
-    if path.suffix == ".json":
-        return from_json(path, settings)
-    if path.suffix == ".txt":
-        return from_vocabulary(path, settings)
-    if path.suffix == ".model":
-        return SentencePieceTokenizer.open(path, settings)
-    raise TokenizerError("not a tokenizer file", where=str(path), hint=f"give one of {', '.join(FILES)}")
 
 
 def from_vocabulary(path: Path, settings: Settings) -> PipelineTokenizer:
@@ -105,9 +91,16 @@ def from_json(path: Path, settings: Settings) -> PipelineTokenizer:
     if not isinstance(content, dict) or not isinstance(content.get("model"), dict):
         what = "contains no tokenizer: it has no `model`"
         raise TokenizerError(what, where=str(path), hint="give a tokenizer.json")
-    check_stages(content, str(path))
+    for name in ("normalizer", "pre_tokenizer", "post_processor", "decoder"):
+        stage = content.get(name)
+        steps = stage.get("normalizers", []) if isinstance(stage, dict) else []
+        if not isinstance(stage, dict | None) or not isinstance(steps, list):
+            raise TokenizerError(f"has the {name} {shown(stage)}, which should be an object", where=str(path))
+        if not all(isinstance(step, dict) for step in steps):
+            raise TokenizerError(f"has a {name} with a step that is no object", where=str(path))
     check_ids(content["model"].get("vocab"), str(path))
-    generic = settings.is_generic
+    # A generic class opens tokenizer.json as it is. Without a class it is neither this nor built from the settings.
+    generic = isinstance(settings.config.get("tokenizer_class"), str) and not settings.names_a_class
     if not generic:
         for change in (set_cleaning, set_prefix_space, set_case_and_accents):
             change(content, settings)
@@ -119,17 +112,6 @@ def from_json(path: Path, settings: Settings) -> PipelineTokenizer:
             # `transformers` frames such a text by the names in the settings, whatever the file states.
             set_frame(pipeline, special_names(pipeline.get_vocab(with_added_tokens=True), settings, required=False))
         return PipelineTokenizer(pipeline, settings, content if "type" in content["model"] else None)
-
-
-def check_stages(content: dict[str, Any], where: str) -> None:
-    """Refuses a stage that is no object, before settings are put into it."""
-    for name in ("normalizer", "pre_tokenizer", "post_processor", "decoder"):
-        stage = content.get(name)
-        steps = stage.get("normalizers", []) if isinstance(stage, dict) else []
-        if not isinstance(stage, dict | None) or not isinstance(steps, list):
-            raise TokenizerError(f"has the {name} {shown(stage)}, which should be an object", where=where)
-        if not all(isinstance(step, dict) for step in steps):
-            raise TokenizerError(f"has a {name} with a step that is no object", where=where)
 
 
 def check_ids(vocabulary: Any, where: str) -> None:

@@ -26,7 +26,11 @@ def save_pipeline(
     config = {"tokenizer_class": GENERIC_CLASS} | kept_settings(settings) | pipeline_settings(content)
     write_config(folder, config, names, settings, added)
     if kind == "wordpiece":
-        write_vocabulary(content["model"]["vocab"], folder / "vocab.txt")
+        vocabulary: dict[str, int] = content["model"]["vocab"]
+        pieces = sorted(vocabulary, key=lambda piece: vocabulary[piece])
+        # A line's number is the id, so a vocabulary with gaps or line ends in pieces has no such file.
+        if [vocabulary[piece] for piece in pieces] == list(range(len(pieces))) and not any("\n" in p for p in pieces):
+            (folder / "vocab.txt").write_text("".join(piece + "\n" for piece in pieces), encoding="utf-8")
 
 
 def write_config(
@@ -55,10 +59,3 @@ def pipeline_settings(content: dict[str, Any]) -> dict[str, Any]:
     if '"type_id": 1' in json.dumps(content.get("post_processor")):
         settings["model_input_names"] = ["input_ids", "token_type_ids", "attention_mask"]
     return settings
-
-
-def write_vocabulary(vocabulary: Mapping[str, int], path: Path) -> None:
-    pieces = sorted(vocabulary, key=lambda piece: vocabulary[piece])
-    # A line's number is the id, so a vocabulary with gaps or line ends in pieces has no such file.
-    if [vocabulary[piece] for piece in pieces] == list(range(len(pieces))) and not any("\n" in p for p in pieces):
-        path.write_text("".join(piece + "\n" for piece in pieces), encoding="utf-8")

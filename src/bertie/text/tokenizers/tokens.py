@@ -79,7 +79,7 @@ class SpecialTokens:
         """Of ids with their special tokens, which are not counted."""
         if self.unk is None or not len(ids):
             return UnknownCount(0, len(ids))
-        others = [id for id in self.ids() if id != self.unk]
+        others = [id for id in (self.pad, self.first, self.separator, self.mask) if id not in (None, self.unk)]
         return UnknownCount(int((ids == self.unk).sum()), len(ids) - int(np.isin(ids, others).sum()))
 
 
@@ -101,10 +101,10 @@ class UnknownCount(NamedTuple):
 
     def warning(self) -> str | None:
         """A sentence where they are so many that the vocabulary does not suit the text."""
-        if self.share <= SUSPICIOUS:
+        if (share := self.num_unknown / max(1, self.num_tokens)) <= SUSPICIOUS:
             return None
         return (
-            f"{self.share:.1%} of the tokens ({self.num_unknown:,} of {self.num_tokens:,}) are unknown to the "
+            f"{share:.1%} of the tokens ({self.num_unknown:,} of {self.num_tokens:,}) are unknown to the "
             "vocabulary: the model cannot tell them apart; use a model or a vocabulary for this language "
             "(`bertie vocab train` makes one, `bertie vocab extend` adds words)"
         )

@@ -18,6 +18,7 @@ import sentencepiece
 
 from bertie.errors import TokenizerError
 from bertie.json_files import LARGEST_VOCABULARY, read_regular
+from bertie.text.confusable_words import ConfusableWords
 from bertie.text.reading.plain_text import PlainText, prepare
 from bertie.text.reading.valid_text import are_strings, check_texts
 from bertie.text.tokenizers.continuation import continuations
@@ -37,6 +38,7 @@ class SentencePieceTokenizer:
     """The Tokenizer over a `sentencepiece` model."""
 
     kind = "unigram"
+    confusable = ConfusableWords()
 
     def __init__(self, model: bytes, settings: Settings | None = None):
         self.settings = settings if settings is not None else Settings()

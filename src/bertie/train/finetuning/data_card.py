@@ -140,7 +140,7 @@ class RowFacts:
             "labels": {label: {"count": count, "share": count / total} for label, count in self.labels.most_common()},
             "tokens": tokens,
             "tokens_unknown": self.unknown.num_unknown,
-            "share_unknown": self.unknown.share,
+            "share_unknown": self.unknown.num_unknown / max(1, self.unknown.num_tokens),
             "rows_cut": len(num_cut),
             "share_cut": len(num_cut) / max(1, len(lengths)),
             "tokens_cut": int(num_cut.sum()),

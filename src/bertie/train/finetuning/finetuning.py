@@ -133,11 +133,6 @@ class PreparedTask:
             raise InputError("no row can be used", where=measured.data.rows.name)
         return cls(task, learned, measured, card)
 
-    def facts(self) -> dict[str, Any]:
-        """The part of it that decides a run."""
-        parts = {"train": self.train.data, "dev": self.dev and self.dev.data}
-        return {name: data and [data.rows.name, data.rows.num_rows, dict(data.columns)] for name, data in parts.items()}
-
 
 def task_model(pretrained: Pretrained, tasks: Sequence[Task], seed: int, top: FeatureTopSpec | None = None) -> Model:
     """The pretrained encoder with a head for each task, and without the other heads of earlier training. A head is kept
@@ -149,14 +144,16 @@ def task_model(pretrained: Pretrained, tasks: Sequence[Task], seed: int, top: Fe
     earlier = {one.name: one for one in pretrained.recipe.objectives}
     new = [task.name for task in tasks if task.name in earlier and not task.has_labels_of(earlier[task.name])]
     model = with_recipe(pretrained.model, task_recipe(pretrained.recipe, *tasks, top=top), seed, new)
-    load_dense(model, pretrained.settings)
+    if pretrained.settings is not None:
+        load_dense(model, pretrained.settings)
     return model
 
 
 def fitting_tasks(pretrained: Pretrained, tasks: Sequence[Task], top: FeatureTopSpec | None = None) -> list[Task]:
     """The tasks with heads that suit the model; SpecError where there is none."""
-    encoder = pretrained.recipe.encoder.replace(top=top)
-    fitting = [inherit_pooling(task, pretrained.settings, encoder.output_width) for task in tasks]
+    encoder, settings, fitting = pretrained.recipe.encoder.replace(top=top), pretrained.settings, list(tasks)
+    if settings is not None:
+        fitting = [inherit_pooling(task, settings, encoder.output_width) for task in tasks]
     for task in fitting:
         task.check(encoder)
     return fitting
@@ -169,6 +166,7 @@ class Finetuned:
 
     summary: dict[str, Any]
     evaluations: Mapping[str, TaskEvaluation]
+    card: Mapping[str, Any]  # what bertie.json says of the run
 
 
 def finetune(
@@ -197,9 +195,10 @@ def finetune(
     # With the heads that suit the model.
     by_name = {task.name: task for task in model.recipe.objectives if isinstance(task, Task)}
     card: dict[str, Any] = {"length": options.length, **({} if base is None else {"base": base})}
-    if reading is not None and (said := reading.given()):
+    if reading is not None and (said := reading.model_dump(exclude_defaults=True)):
         card["reading"] = said
-    notes = [note for task in by_name.values() for note in dropped_settings(task, pretrained.settings)]
+    settings = pretrained.settings
+    notes = [note for task in by_name.values() for note in dropped_settings(task, settings)] if settings else []
     parts = [_data_of(one, by_name[one.task.name], options, ranks, card) for one in tasks]
     parts[0] = replace(parts[0], notes=notes)
     data = parts[0] if len(parts) == 1 else SeveralTasks(parts, options.batch_rows, options.seed)
@@ -207,14 +206,17 @@ def finetune(
         "options": options.model_dump(mode="json"),
         "recipe": model.recipe.model_dump(mode="json"),
         "from": pretrained.digest,
-        "data": [one.facts() for one in tasks],
+        "data": [
+            {name: data and [data.rows.name, data.rows.num_rows, dict(data.columns)] for name, data in both.items()}
+            for both in ({"train": one.train.data, "dev": one.dev and one.dev.data} for one in tasks)
+        ],
     }
     summary = run_training(
         Path(folder), model, data, tokenizer, options, resolved, config=config, on_event=on_event, ranks=ranks
     )
     evaluations = {one.examples.task.name: one.evaluation for one in parts if one.evaluation is not None}
     # Adapters are merged into the finished model, which may answer differently in the last bits.
-    return Finetuned(summary, {} if options.low_rank else evaluations)
+    return Finetuned(summary, {} if options.low_rank else evaluations, card)
 
 
 def check_options(options: FinetuneOptions, model: Model, tasks: Sequence[PreparedTask]) -> None:

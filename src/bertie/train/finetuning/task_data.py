@@ -55,10 +55,7 @@ class TaskData:
     rank: int = 0
     num_ranks: int = 1
     change: RowChange | None = None  # of the training rows
-
-    @property
-    def rows_continue(self) -> bool:
-        return False
+    rows_continue: bool = False
 
     @property
     def start(self) -> Cursor:
@@ -68,7 +65,10 @@ class TaskData:
         """If no row of a step can be used, the rows of the next step take their place."""
         for position in range(place.position, place.position + self.examples.num_samples + 1):
             keys = self.data_schedule.plan.batch(position)[self.rank :: self.num_ranks]
-            read = (self._example(epoch, number) for epoch, number in keys)
+            if self.change is None:
+                read = [self.examples.example(number) for _, number in keys]
+            else:
+                read = [self._changed(self.change, epoch, number) for epoch, number in keys]
             samples = [sample for example in read if example is not None for sample in example.samples]
             if samples:
                 return split_rows(samples, self.micro_tokens)
@@ -80,10 +80,7 @@ class TaskData:
     def describe_counts(self, counts: Mapping[str, int]) -> list[str]:
         return [] if self.change is None else [self.change.describe(counts, self.examples.max_length)]
 
-    def _example(self, epoch: int, number: int) -> Example | None:
-        change = self.change
-        if change is None:
-            return self.examples.example(number)
+    def _changed(self, change: RowChange, epoch: int, number: int) -> Example | None:
         found = self.examples.changed(number, lambda values: change(values, epoch, number))
         if found is None:
             return None

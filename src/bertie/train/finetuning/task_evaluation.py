@@ -1,34 +1,33 @@
 """Measures a task model on held-out examples: the task's metrics and its loss, from one pass."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
-from bertie.models.answering_rows import Outputs, outputs_of, run_examples
+from bertie.models.answering_rows import answers_of, outputs_of, run_examples
 from bertie.models.model import Model
 from bertie.models.recipe import Recipe
 from bertie.tasks.task import Answer, Example, Task
 
 
+@dataclass
 class TaskEvaluation:
-    """`baseline` is the task's main metric for the most frequent answer. `last_answers` are those of the model that was
-    measured last, by the task as it is now; None before."""
-
+    task: Task
+    examples: Sequence[Example]
+    baseline: float | None = None  # the task's main metric for the most frequent answer
+    # Those of the model that was measured last, by the task as it is now; None before.
+    last_answers: list[Answer] | None = None
     keeps_best = True
-
-    def __init__(self, task: Task, examples: Sequence[Example], baseline: float | None = None):
-        self.task, self.examples, self.baseline = task, examples, baseline
-        self.last_answers: list[Answer] | None = None
 
     def __call__(self, model: Model) -> dict[str, float]:
         report, outputs = run_examples(model, self.task, self.examples)
-        self.last_answers = self._answers(outputs)
+        both = zip(self.examples, outputs, strict=True)
+        self.last_answers = [self.task.answer(example, one) for example, one in both]
         scores = self.task.score(self.last_answers, [example.gold for example in self.examples])
         return {"loss": float(report.loss()), **scores}
 
     def answers(self, model: Model) -> list[Answer]:
-        return self._answers(outputs_of(model, self.task, self.examples))
-
-    def _answers(self, outputs: Sequence[Outputs]) -> list[Answer]:
-        return [self.task.answer(example, one) for example, one in zip(self.examples, outputs, strict=True)]
+        """Without gold, and without measuring anything."""
+        return [answer for _, answer in answers_of(model, self.task, self.examples)]
 
     def rank(self, figures: Mapping[str, float]) -> float:
         return -figures[self.task.main]

@@ -1,6 +1,6 @@
 """Turns a data card (data_card.json) into tables of a page: train and dev side by side."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,61 +22,50 @@ class CardTables:
 
 def card_tables(card: Card) -> CardTables:
     parts = {name: card[name] for name in PARTS if card.get(name)}
-    length = card["length"]
-    kinds: dict[str, Callable[[Card], str]] = {
-        "rows": lambda one: f"{one['rows']:,}",
-        "rows read": lambda one: f"{one['read']:,}",
-        "cannot be used": lambda one: f"{one['faulty']:,}",
-        "tokens per row, mean": lambda one: _tokens(one, "mean", ",.1f"),
-        "median": lambda one: _tokens(one, "median", ",.0f"),
-        "95% have at most": lambda one: _tokens(one, "95%", ",.0f"),
-        "longest": lambda one: _tokens(one, "longest", ","),
-        f"rows cut at {length:,} tokens": lambda one: _counted(one["rows_cut"], one["share_cut"]),
-        "tokens that are cut off": lambda one: _counted(one["tokens_cut"], one["share_tokens_cut"]),
-    }
-    facts = [(name, *(show(one) for one in parts.values())) for name, show in kinds.items()]
     # Whatever else a card counts is shown by its own name.
-    others = {name for one in parts.values() for name, value in one.items() if isinstance(value, int | float)} - SHOWN
-    facts += [(name.replace("_", " "), *(_plain(one.get(name)) for one in parts.values())) for name in sorted(others)]
+    counted = [name for one in parts.values() for name, value in one.items() if isinstance(value, int | float)]
+    others = sorted(set(counted) - SHOWN)
+    columns = [_facts(one, card["length"], others) for one in parts.values()]
+    facts: Rows = [(name, *(column[name] for column in columns)) for name in columns[0]]
     if (dev := parts.get("dev")) is not None:
-        share = dev["also_in_train"] / max(1, dev["read"])
-        facts.append(("also in train", *("" for _ in list(parts)[1:]), _counted(dev["also_in_train"], share)))
-    labels = list(dict.fromkeys(label for one in parts.values() for label in one["labels"]))
-    return CardTables(
-        head=("", *parts),
-        facts=facts,
-        label_head=("label", *(heading for name in parts for heading in (name, "share"))),
-        labels=[(label, *(cell for one in parts.values() for cell in _label(one, label))) for label in labels][
-            :SHOWN_LABELS
-        ],
-        notes=tuple(_notes(card, parts, len(labels))),
-    )
-
-
-def _notes(card: Card, parts: Mapping[str, Card], num_labels: int) -> list[str]:
+        count, share = dev["also_in_train"], dev["also_in_train"] / max(1, dev["read"])
+        facts.append(("also in train", *("" for _ in list(parts)[1:]), f"{count:,} ({share:.1%})" if count else "0"))
+    labels, rows = list(dict.fromkeys(label for one in parts.values() for label in one["labels"])), Rows()
+    for label in labels[:SHOWN_LABELS]:
+        found = [one["labels"].get(label) for one in parts.values()]
+        cells = [(f"{one['count']:,}", f"{one['share']:.1%}") if one else ("0", "") for one in found]
+        rows.append((label, *(cell for both in cells for cell in both)))
     notes = []
-    if num_labels > SHOWN_LABELS:
-        notes.append(f"The {SHOWN_LABELS} most frequent of {num_labels:,} labels are shown; data_card.json has all.")
+    if len(labels) > SHOWN_LABELS:
+        notes.append(f"The {SHOWN_LABELS} most frequent of {len(labels):,} labels are shown; data_card.json has all.")
     if any(one["read"] < one["rows"] for one in parts.values()):
         notes.append("Figures are of the rows that were read.")
-    if found := card.get("majority"):
-        metric = found["metric"].replace("_", " ")
-        notes.append(f"Always answering {found['answer']} gives {metric} {found['score']:.4f}.")
-    return notes
+    if majority := card.get("majority"):
+        metric = majority["metric"].replace("_", " ")
+        notes.append(f"Always answering {majority['answer']} gives {metric} {majority['score']:.4f}.")
+    heads = ("label", *(heading for name in parts for heading in (name, "share")))
+    return CardTables(("", *parts), facts, heads, rows, tuple(notes))
 
 
-def _tokens(one: Card, name: str, format: str) -> str:
-    return f"{one['tokens'][name]:{format}}" if one["tokens"] else ""
-
-
-def _plain(value: float | None) -> str:
-    return "" if value is None else f"{value:.4g}" if isinstance(value, float) else f"{value:,}"
-
-
-def _counted(count: int, share: float) -> str:
-    return f"{count:,} ({share:.1%})" if count else "0"
-
-
-def _label(one: Card, label: str) -> tuple[str, str]:
-    found = one["labels"].get(label)
-    return (f"{found['count']:,}", f"{found['share']:.1%}") if found else ("0", "")
+def _facts(one: Card, length: int, others: Sequence[str]) -> dict[str, str]:
+    """A column of the table: what is known of train, or of dev."""
+    tokens = one["tokens"]
+    facts = {
+        "rows": f"{one['rows']:,}",
+        "rows read": f"{one['read']:,}",
+        "cannot be used": f"{one['faulty']:,}",
+        "tokens per row, mean": f"{tokens['mean']:,.1f}" if tokens else "",
+        "median": f"{tokens['median']:,.0f}" if tokens else "",
+        "95% have at most": f"{tokens['95%']:,.0f}" if tokens else "",
+        "longest": f"{tokens['longest']:,}" if tokens else "",
+    }
+    cut = {f"rows cut at {length:,} tokens": ("rows_cut", "share_cut")}
+    cut["tokens that are cut off"] = ("tokens_cut", "share_tokens_cut")
+    for name, (count, share) in cut.items():
+        facts[name] = f"{one[count]:,} ({one[share]:.1%})" if one[count] else "0"
+    for name in others:
+        value = one.get(name, "")
+        facts[name.replace("_", " ")] = (
+            f"{value:.4g}" if isinstance(value, float) else f"{value:,}" if value != "" else ""
+        )
+    return facts

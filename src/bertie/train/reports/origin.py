@@ -1,6 +1,7 @@
 """Says what a report is about: the model, what it was trained from and on, with which options, and when."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -21,8 +22,12 @@ class Origin:
 def origin_of(
     model: str, card: Mapping[str, Any], measured: Labelled, recipe: Mapping[str, Any], now: datetime | None = None
 ) -> Origin:
-    """`model` is the folder, or the name, that the model was loaded from, `card` its bertie.json."""
-    run, encoder = run_of(model), recipe["encoder"]
+    """`model` is the folder, or the name, that the model was loaded from, `card` its bertie.json. The options are those
+    of the run that ended in it, where it is still in a run folder."""
+    folder, encoder, run = Path(model), recipe["encoder"], dict[str, Any]()
+    options_file = (folder.parent if folder.name == MODEL else folder) / OPTIONS
+    with suppress(FolderError, OSError):  # the figures do not depend on it
+        run = read_object(options_file) if options_file.is_file() else {}
     size = f", {encoder['stack']['depth']} layers of width {encoder['width']:,}" if "depth" in encoder["stack"] else ""
     base = card.get("base") or ("none, it started with random weights" if card else "not stated in the folder")
     trained_on = [one["train"] for one in run.get("data", [])]
@@ -34,30 +39,19 @@ def origin_of(
         "trained on": "; ".join(format_rows(*rows) for rows in trained_on),
         "date": f"{now or datetime.now(UTC):%Y-%m-%d %H:%M} UTC",
     }
-    options = {name: format_option(value) for name, value in flattened(run.get("options", {})).items()}
+    options: dict[str, str] = {}
+    for name, value in flattened(run.get("options", {})).items():
+        if isinstance(value, Sequence) and not isinstance(value, str):
+            options[name] = ", ".join(map(str, value))
+        elif value is not None:
+            options[name] = f"{value:g}" if isinstance(value, float) else str(value)
     return Origin(
         {name: value for name, value in facts.items() if value},
         {name: value for name, value in options.items() if value},
     )
 
 
-def run_of(model: str) -> dict[str, Any]:
-    """options.json of the run that ended in this model; empty where the model is not, or no longer, in a run folder."""
-    folder = Path(model)
-    run = folder.parent if folder.name == MODEL else folder
-    try:
-        return read_object(run / OPTIONS) if (run / OPTIONS).is_file() else {}
-    except (FolderError, OSError):  # the figures do not depend on it
-        return {}
-
-
 def format_rows(name: str, num_rows: int, columns: Mapping[str, str]) -> str:
     """ "dev.tsv, 300 rows (text is sentence)": columns that are not named as their roles are."""
     renamed = ", ".join(f"{role} is {column}" for role, column in columns.items() if role != column)
     return f"{name}, {num_rows:,} rows" + (f" ({renamed})" if renamed else "")
-
-
-def format_option(value: Any) -> str:
-    if isinstance(value, Sequence) and not isinstance(value, str):
-        return ", ".join(map(str, value))
-    return "" if value is None else f"{value:g}" if isinstance(value, float) else str(value)

@@ -40,13 +40,9 @@ class ConfusionTable:
         return sum(count for _, _, count in self.confused)
 
     @property
-    def is_complete(self) -> bool:
-        return len(self.labels) == self.num_labels
-
-    @property
     def note(self) -> str:
         """What the table does not show, in one sentence; "" where it shows all."""
-        if self.is_complete:
+        if len(self.labels) == self.num_labels:
             return ""
         shown = int(self.counts.sum() - self.counts.trace())
         return (
