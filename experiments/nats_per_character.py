@@ -31,7 +31,7 @@ from bertie.text.tokenizers.tokenizer import Tokenizer
 from bertie.train.folder.checkpoint import Checkpoints
 from bertie.train.folder.log import standing_records
 from bertie.train.folder.run_folder import CHECKPOINTS
-from bertie.train.instances import batches_of
+from bertie.train.instances import split_rows
 
 RATE, LONGEST, NUM_ROWS, MICRO_TOKENS = 0.15, 400, 800, 4096
 SHARES = (1 / 8, 1 / 4, 1 / 2, 1)  # of a run's tokens, where its curve is measured
@@ -95,7 +95,7 @@ def measure(model: Model, tokenizer: Tokenizer, texts: Sequence[MaskedText]) -> 
     model.eval()
     with torch.inference_mode():
         head = model.heads[objective.name]
-        reports = (objective.loss(head, model.encoder, batch) for batch in batches_of(rows, MICRO_TOKENS))
+        reports = (objective.loss(head, model.encoder, batch) for batch in split_rows(rows, MICRO_TOKENS))
         report = sum(reports, LossReport())
     targets = np.concatenate([np.asarray(row["masked_targets"]) for row in rows])
     unknown = 0 if tokenizer.special.unk is None else int((targets == tokenizer.special.unk).sum())

@@ -2,7 +2,6 @@
 
 import sys
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
@@ -16,20 +15,9 @@ from benchmarks import command
 PEER = "sentence-transformers"
 
 
-def test_bertie_names_its_engine_where_it_has_a_choice(monkeypatch: pytest.MonkeyPatch) -> None:
-    module: Any = ModuleType("bertie.nn.products.engines")
-    module.describe = lambda: "onednn"
-    monkeypatch.setitem(sys.modules, "bertie.nn.products", ModuleType("bertie.nn.products"))
-    monkeypatch.setitem(sys.modules, "bertie.nn.products.engines", module)
+def test_bertie_names_its_engine(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BERTIE_ENGINE", "onednn")
     assert own_engine() == "onednn"
-
-
-def test_a_bertie_without_engines_names_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    def missing(name: str) -> ModuleType:
-        raise ModuleNotFoundError(name)
-
-    monkeypatch.setattr(torch_engine.importlib, "import_module", missing)
-    assert own_engine() == ""
 
 
 def test_only_onednn_makes_a_second_row() -> None:

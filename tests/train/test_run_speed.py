@@ -17,7 +17,10 @@ from bertie.train.run_events import Record
 
 
 def test_no_step_is_faster_than_the_peak(
-    corpus: Corpus, tokenizer: Tokenizer, recipe: Callable[..., Recipe], tmp_path: Path
+    corpus: Corpus,  # noqa: F811
+    tokenizer: Tokenizer,
+    recipe: Callable[..., Recipe],
+    tmp_path: Path,
 ) -> None:
     """A peak that was measured too low is raised by the steps themselves, at all lengths."""
     options = SMALL.replace(budget=Steps(steps=6), curriculum=TWO_LENGTHS, length=32)
@@ -27,7 +30,9 @@ def test_no_step_is_faster_than_the_peak(
 
 
 def test_a_busy_machine_is_told_in_the_log_and_as_an_event(
-    go: Callable[..., Record], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    go: Callable[..., Record],  # noqa: F811
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The load is that of many others, and every step seems to take a minute."""
     clock = Clock()
