@@ -13,6 +13,7 @@ from pathlib import Path
 
 import torch
 
+from bertie.devices import CPU, describe, device_of
 from bertie.errors import FolderError, InputError
 from bertie.models.folder.adapter_folder import ADAPTER, write_adapter
 from bertie.models.model import Model
@@ -60,6 +61,7 @@ def pretrain(
     peak: Callable[[int], float] | None = None,
     on_event: OnEvent = ignore,
     ranks: Ranks = ALONE,
+    device: torch.device = CPU,
 ) -> Record:
     """Pre-trains a model on a corpus, or continues; returns the summary.
 
@@ -90,6 +92,7 @@ def pretrain(
         paces=paces,
         on_event=on_event,
         ranks=ranks,
+        device=device,
     )
 
 
@@ -105,10 +108,12 @@ def run_training(
     paces: Sequence[float] | None = None,
     on_event: OnEvent = ignore,
     ranks: Ranks = ALONE,
+    device: torch.device = CPU,
 ) -> Record:
-    """Runs any training. `resolved` is everything that decides the bits: a folder that was started with anything else
-    is refused. `paces` are tokens per second at the machine's peak, one for each phase of the data schedule."""
+    """Runs any training, on a device. `resolved` is everything that decides the bits but for threads, processes and
+    device: a folder that was started with anything else is refused. `paces` are tokens per second at the machine's peak, one for each phase of the data schedule."""
     model.recipe.check_saves()  # now, not after hours of training
+    model.to(device)
     with ExitStack() as stack:
         log = None
         if ranks.leads:
@@ -148,7 +153,12 @@ class _Run:
     ):
         self.folder, self.model, self.data, self.options, self.digest = folder, model, data, options, digest
         self.log, self.signals, self.paces, self.on_event, self.ranks = log, signals, paces, on_event, ranks
-        self.environment = {"torch": torch.__version__, "threads": torch.get_num_threads(), "processes": ranks.size}
+        self.environment = {
+            "torch": torch.__version__,
+            "threads": torch.get_num_threads(),
+            "processes": ranks.size,
+            "device": describe(device_of(model)),
+        }
         self.learning = Learning() if options.learning is None else options.learning.build(model)
         self.optimizer = options.optimizer.build(model, self.learning.factor)
         self.checkpoints = Checkpoints(folder / CHECKPOINTS, options.keep)
@@ -186,7 +196,8 @@ class _Run:
         for checkpoint in restored.damaged:
             self._record("damaged", {"checkpoint": checkpoint})
         self.checkpoints.best = self.state.best["step"] if self.state.best else None
-        why = [f"{name} was {restored.facts.get(name)}" for name in here if restored.facts.get(name) != here[name]]
+        before = {"device": "cpu", **restored.facts}  # which older runs do not name
+        why = [f"{name} was {before.get(name)}" for name in here if before.get(name) != here[name]]
         if not self.options.budget.exact:
             why.append("its budget is time")
         self._record("resume", {**here, "exact": not why, "why": why})
