@@ -172,11 +172,6 @@ def process_group(device: torch.device) -> str:
     return "cpu:gloo,cuda:nccl"
 
 
-def reset_peak_memory(device: torch.device) -> None:
-    if device.type == "cuda":
-        torch.cuda.reset_peak_memory_stats(device)
-
-
 def memory_on(device: torch.device) -> tuple[int, int] | None:
     """Bytes that torch took of a GPU at most, and all that it has; None where nothing counts them."""
     if device.type != "cuda":
@@ -230,15 +225,14 @@ def attend_flat(
     return mixed.transpose(1, 2).values()
 
 
-def _attend_near(
-    states: tuple[Tensor, Tensor, Tensor], rows: tuple[FlatRows, FlatRows], reach: int
-) -> Tensor:
+def _attend_near(states: tuple[Tensor, Tensor, Tensor], rows: tuple[FlatRows, FlatRows], reach: int) -> Tensor:
     """Every token sees those at most `reach` tokens away. Autocast does not know this function."""
     from torch.nn.attention.varlen import varlen_attn
 
     dtype = states[0].dtype if states[0].dtype in HALF else torch.get_autocast_dtype("cuda")
     query, key, value = (one.to(dtype) for one in states)
-    ends = (one.offsets.to(torch.int32) for one in rows)
-    mixed = varlen_attn(query, key, value, *ends, rows[0].longest, rows[1].longest, window_size=(reach, reach))
+    ends, key_ends = (one.offsets.to(torch.int32) for one in rows)
+    sizes = rows[0].longest, rows[1].longest
+    mixed = varlen_attn(query, key, value, ends, key_ends, *sizes, window_size=(reach, reach))
     assert isinstance(mixed, Tensor)
     return mixed

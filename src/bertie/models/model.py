@@ -30,16 +30,16 @@ class Model(nn.Module):
             self.decoder = recipe.decoder.build()
             # Objectives are given the encoder: they find the decoder there, which is yet no part of it.
             object.__setattr__(self.encoder, "decoder", self.decoder)
-        self.heads = nn.ModuleDict(
-            {one.name: one.build(recipe.encoder, self.vocabulary) for one in recipe.objectives}
-        )
+        self.heads = nn.ModuleDict({one.name: one.build(recipe.encoder, self.vocabulary) for one in recipe.objectives})
         self._tie()
 
     def _tie(self) -> None:
-        recipe = self.recipe
-        owners = [] if self.decoder is None or recipe.decoder is None else [(self.decoder, recipe.decoder)]
-        for owned, spec in [*owners, *((self.heads[one.name], one) for one in recipe.objectives)]:
-            for own_name, encoder_name in spec.ties(recipe.encoder).items():
+        spec, decoder = self.recipe.encoder, self.recipe.decoder
+        ties = [(self.heads[one.name], one.ties(spec)) for one in self.recipe.objectives]
+        if self.decoder is not None and decoder is not None:
+            ties.append((self.decoder, decoder.ties(spec)))
+        for owned, names in ties:
+            for own_name, encoder_name in names.items():
                 _share(owned, own_name, self.encoder.get_parameter(encoder_name))
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:

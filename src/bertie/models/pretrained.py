@@ -388,9 +388,7 @@ class Pretrained:
         )
 
 
-def load(
-    source: str | Path, recipe_type: type[Recipe] = Recipe, *, device: str | torch.device = "cpu"
-) -> Pretrained:
+def load(source: str | Path, recipe_type: type[Recipe] = Recipe, *, device: str | torch.device = "cpu") -> Pretrained:
     """Opens a model folder, a run folder, an adapter folder of `peft`, or a name on the Hugging Face hub.
 
     `recipe_type` is for models with parts of your own: a Recipe whose fields have your types. `device` is where the

@@ -13,7 +13,6 @@ from bertie.nn.layout import Layout
 from bertie.nn.memory import LayerMemory
 from bertie.spec import Spec
 
-
 KEPT = ("hidden", "cell")
 
 

@@ -111,7 +111,8 @@ def run_training(
     device: torch.device = CPU,
 ) -> Record:
     """Runs any training, on a device. `resolved` is everything that decides the bits but for threads, processes and
-    device: a folder that was started with anything else is refused. `paces` are tokens per second at the machine's peak, one for each phase of the data schedule."""
+    device: a folder that was started with anything else is refused. `paces` are tokens per second at the machine's
+    peak, one for each phase of the data schedule."""
     model.recipe.check_saves()  # now, not after hours of training
     model.to(device)
     with ExitStack() as stack:

@@ -185,8 +185,8 @@ def finetune(
     ranks: Ranks = ALONE,
     device: torch.device = CPU,
 ) -> Finetuned:
-    """Trains one task, or several on one encoder, or continues, on a device. `base` is where others find the pretrained model, and
-    `reading` is what was said about the files: both are noted in the model folder."""
+    """Trains one task, or several on one encoder, or continues, on a device. `base` is where others find the
+    pretrained model, and `reading` is what was said about the files: both are noted in the model folder."""
     tokenizer = pretrained.tokenizer_for(options.length)
     if options.low_rank is not None and base is not None:
         refuse_adapter(base)

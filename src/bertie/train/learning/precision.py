@@ -5,9 +5,12 @@ the rest of a step gains nothing from bfloat16, and loses our own kernels, which
 lengths need.
 """
 
+import torch
+
+from bertie.devices import CPU, describe, has_bfloat16
 from bertie.errors import SpecError
 from bertie.machine import cpu_flags, probe
-from bertie.train.loop import Precision
+from bertie.train.loop import DTYPES, Precision
 
 CHOICES = ("auto", "float32", "bfloat16")
 WORTHWHILE = 3.0  # times the speed of float32 products
@@ -36,3 +39,26 @@ def choose_precision(given: str, width: int) -> tuple[Precision, str]:
         return "float32", f"bfloat16 {measured['bfloat16'].note or 'was not measured'} here"
     chosen: Precision = "bfloat16" if short >= WORTHWHILE * plain else "float32"
     return chosen, f"products in bfloat16 run at {short / plain:.2f} times their speed in float32 here"
+
+
+def precision_on(device: torch.device, given: str, width: int, begun: str | None = None) -> tuple[Precision, str]:
+    """The precision on a device. `begun` is that of the run which is continued, perhaps on another device: a run keeps
+    its precision."""
+    chosen = choose_precision(given, width) if device == CPU else _gpu_precision(device, given)
+    if given == "auto" and begun in DTYPES and begun != chosen[0]:
+        precision, _ = precision_on(device, begun, width)
+        return precision, "the run began in it"
+    return chosen
+
+
+def on_device(device: torch.device) -> str:
+    """For a message; nothing for the CPU."""
+    return "" if device == CPU else f"on {describe(device)} "
+
+
+def _gpu_precision(device: torch.device, given: str) -> tuple[Precision, str]:
+    if given != "auto":
+        return ("bfloat16" if given == "bfloat16" else "float32"), "as asked"
+    if has_bfloat16(device):
+        return "bfloat16", "the GPU has instructions for it"
+    return "float32", "the GPU is not known to be faster in bfloat16"
