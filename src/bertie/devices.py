@@ -198,31 +198,28 @@ class FlatRows:
         return made.transpose(1, 2)
 
 
-def takes_flat_rows(query: Tensor, reach: int | None, dropout: float) -> bool:
-    """Whether a device has a kernel for attention over flat rows. That for tokens which see no further than a reach
-    has no dropout, and takes half precision only."""
-    if query.device.type != "cuda" or not len(query):
-        return False
-    half = query.dtype in HALF or torch.is_autocast_enabled("cuda")
-    return reach is None or (half and not dropout and query.shape[-1] % 8 == 0)
+def takes_flat_rows(query: Tensor) -> bool:
+    """Whether its device has kernels for attention over flat rows."""
+    return query.device.type == "cuda"
 
 
 def attend_flat(
     states: tuple[Tensor, Tensor, Tensor],
     rows: tuple[FlatRows, FlatRows],
-    *,
     dropout: float = 0.0,
-    causal: bool = False,
     reach: int | None = None,
-) -> Tensor:
-    """Queries, keys and values [T, N, D] and the rows of queries and keys -> [Tq, N, D]."""
+) -> Tensor | None:
+    """Queries, keys and values [T, N, D] and the rows of queries and keys -> [Tq, N, D]. With a reach a token sees no
+    further than that to either side. None where no kernel does it: for empty rows, and with a reach for dropout, for
+    full precision and for heads whose width is no multiple of 8."""
     (query, key, value), (queries, keys) = states, rows
+    if not (queries.shortest and keys.shortest):
+        return None
     if reach is not None:
-        return _attend_near(states, rows, reach)
-    mixed = F.scaled_dot_product_attention(
-        queries.nested(query), keys.nested(key), keys.nested(value), dropout_p=dropout, is_causal=causal
-    )
-    return mixed.transpose(1, 2).values()
+        half = query.dtype in HALF or torch.is_autocast_enabled("cuda")
+        return _attend_near(states, rows, reach) if half and not dropout and query.shape[-1] % 8 == 0 else None
+    nested = queries.nested(query), keys.nested(key), keys.nested(value)
+    return F.scaled_dot_product_attention(*nested, dropout_p=dropout).transpose(1, 2).values()
 
 
 def _attend_near(states: tuple[Tensor, Tensor, Tensor], rows: tuple[FlatRows, FlatRows], reach: int) -> Tensor:

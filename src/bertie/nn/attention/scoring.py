@@ -66,9 +66,10 @@ class FusedScorer(ReferenceScorer):
         turned = self.score.prepare(query, key, layout)
         if not causal and (native := attend(*turned, value, layout, dropout, reach)) is not None:
             return native
-        if takes_flat_rows(query, reach, dropout):
+        if not causal and takes_flat_rows(query):
             rows = layout.query.rows.flat_rows, layout.key.rows.flat_rows
-            return attend_flat((*turned, value), rows, dropout=dropout, causal=causal, reach=reach)
+            if (flat := attend_flat((*turned, value), rows, dropout, reach)) is not None:
+                return flat
         if dropout > 0:  # torch's kernel for the CPU has none
             return super().forward(query, key, value, layout)
         mixed = []
