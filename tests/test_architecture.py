@@ -16,7 +16,7 @@ PACKAGE = ROOT / "src" / "bertie"
 # The data flow. A layer may import itself and the layers before it. "bertie" is the package's own __init__,
 # which may import anything.
 LAYERS = (
-    *("errors", "disk", "json_files", "freed_memory", "spec", "reporting", "batch", "machine", "peak"),
+    *("errors", "disk", "json_files", "freed_memory", "spec", "reporting", "devices", "batch", "machine", "peak"),
     *(
         "text",
         "data",

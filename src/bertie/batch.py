@@ -2,6 +2,8 @@
 
 Rows are stored flat, one after another. Padding exists only inside a kernel that needs a rectangle.
 
+Values may be on any device. Lengths stay on the CPU: where rows begin and end is known there without asking a GPU.
+
 Axes: B rows, T tokens of all rows, L longest row, P things to predict.
 """
 
@@ -14,13 +16,19 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from bertie.devices import CPU, FlatRows, copied
+
 
 @dataclass(frozen=True)
 class Ragged:
-    """Rows of different length, stored flat."""
+    """Rows of different length, stored flat. `lengths` are on the CPU; all else is where the values are."""
 
     values: Tensor  # [T, ...]
     lengths: Tensor  # [B] int64
+
+    def __post_init__(self) -> None:
+        if self.lengths.device != CPU:
+            object.__setattr__(self, "lengths", self.lengths.to(CPU))
 
     @classmethod
     def of(cls, rows: Iterable[Tensor | np.ndarray | Sequence[int]]) -> "Ragged":
@@ -42,21 +50,66 @@ class Ragged:
     def longest(self) -> int:
         return max(self.sizes, default=0)
 
+    @property
+    def device(self) -> torch.device:
+        return self.values.device
+
+    @property
+    def layout(self) -> "Ragged":
+        """The same rows on the CPU, without their values: what follows from lengths alone is computed there."""
+        return self if self.device == CPU else self._rows_alone
+
+    @property
+    def host(self) -> "Ragged":
+        """The same values on the CPU: as they were before they were moved, else a copy that waits for the device."""
+        return self if self.device == CPU else self._moved_from
+
+    @cached_property
+    def _rows_alone(self) -> "Ragged":
+        return Ragged(torch.empty(len(self.values), 0), self.lengths)
+
+    @cached_property
+    def _moved_from(self) -> "Ragged":
+        return replace(self, values=self.values.to(CPU))
+
+    @cached_property
+    def lengths_here(self) -> Tensor:
+        """[B] the lengths beside the values."""
+        return copied(self.lengths, self.device)
+
     @cached_property
     def starts(self) -> Tensor:
         """[B] where each row starts in `values`."""
+        if self.layout is not self:
+            return copied(self.layout.starts, self.device)
         return self.lengths.cumsum(0) - self.lengths
 
     @cached_property
     def row_ids(self) -> Tensor:
         """[T] the row of each value."""
-        rows = torch.arange(len(self.lengths), device=self.lengths.device)
-        return torch.repeat_interleave(rows, self.lengths, output_size=len(self.values))
+        if self.layout is not self:
+            return copied(self.layout.row_ids, self.device)
+        return torch.repeat_interleave(torch.arange(len(self.lengths)), self.lengths, output_size=len(self.values))
 
     @cached_property
     def positions(self) -> Tensor:
         """[T] the position of each value in its row."""
-        return torch.arange(len(self.values), device=self.lengths.device) - self.starts[self.row_ids]
+        if self.layout is not self:
+            return copied(self.layout.positions, self.device)
+        return torch.arange(len(self.values)) - self.starts[self.row_ids]
+
+    @cached_property
+    def flat_rows(self) -> FlatRows:
+        """What kernels that take flat rows need to know of them."""
+        offsets = torch.cat([torch.zeros(1, dtype=torch.int64), self.lengths.cumsum(0)])
+        return FlatRows(copied(offsets, self.device), min(self.sizes, default=0), self.longest)
+
+    def numbered(self) -> "Ragged":
+        """The same rows with the position of each value, which the CPU knows, too."""
+        numbered = self.with_values(self.positions)
+        if self.device != CPU:
+            numbered.__dict__["_moved_from"] = self.layout.with_values(self.layout.positions)
+        return numbered
 
     def rows(self) -> list[Tensor]:
         return list(self.values.split(self.sizes))
@@ -64,9 +117,12 @@ class Ragged:
     def with_values(self, values: Tensor) -> "Ragged":
         """Returns other values for the same rows, keeping what was computed about the rows."""
         other = Ragged(values, self.lengths)
-        for name in ("sizes", "longest", "starts", "row_ids", "positions"):
+        there = ("lengths_here", "starts", "row_ids", "positions", "flat_rows") if values.device == self.device else ()
+        for name in ("sizes", "longest", *there):
             if name in self.__dict__:
                 other.__dict__[name] = self.__dict__[name]
+        if self.device != CPU and other.device != CPU:
+            other.__dict__["_rows_alone"] = self._rows_alone
         return other
 
     def pad(self, value: float = 0) -> Tensor:
@@ -92,11 +148,19 @@ class Ragged:
 
     def last(self, count: int) -> "Ragged":
         """Returns the last `count` values of each row."""
-        keep = self.positions >= (self.lengths - count).clamp(min=0)[self.row_ids]
-        return Ragged(self.values[keep], self.lengths.clamp(max=count))
+        rows = self.layout
+        keep = rows.positions >= (rows.lengths - count).clamp(min=0)[rows.row_ids]
+        return Ragged(self.values[copied(keep.nonzero()[:, 0], self.device)], self.lengths.clamp(max=count))
 
     def to(self, device: torch.device | str) -> Self:
-        return replace(self, values=self.values.to(device), lengths=self.lengths.to(device))
+        """The same rows with their values on a device; these themselves where they are there."""
+        values = copied(self.values, device)
+        if values is self.values:
+            return self
+        moved = replace(self, values=values)
+        if self.device == CPU:
+            moved.__dict__["_moved_from"] = self
+        return moved
 
 
 @dataclass(frozen=True)
@@ -117,6 +181,7 @@ class Places:
 Sample = Mapping[str, np.ndarray | Places]
 Field = Ragged | Tensor
 TOKEN_FIELDS = ("tokens", "source", "target")  # the sequences that a model reads; their tokens are counted
+PART_FIELDS = ("texts", "candidates")  # lengths of the parts of a row: they stay on the CPU, as all lengths do
 
 
 @dataclass(frozen=True)
@@ -164,7 +229,28 @@ class Batch:
         return replace(self, fields={new: self.fields[old] for old, new in names.items()})
 
     def to(self, device: torch.device | str) -> "Batch":
-        return replace(self, fields={name: value.to(device) for name, value in self.fields.items()})
+        """The batch with its values on a device; itself where they are there."""
+        moved = {
+            name: value.to(device) if isinstance(value, Ragged) else copied(value, device)
+            for name, value in self.fields.items()
+            if name not in PART_FIELDS
+        }
+        if all(moved[name] is self.fields[name] for name in moved):
+            return self
+        whole = replace(self, fields={**self.fields, **moved})
+        whole.__dict__["_moved_from"] = self.host
+        return whole
+
+    @property
+    def host(self) -> "Batch":
+        """The batch as it was before it was moved."""
+        found: Batch = self.__dict__.get("_moved_from", self)
+        return found
+
+    @cached_property
+    def known(self) -> dict[object, Tensor]:
+        """What was computed from its fields, so that it is computed once."""
+        return {}
 
 
 def collate(samples: Sequence[Sample]) -> Batch:

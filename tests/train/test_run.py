@@ -14,6 +14,7 @@ import bertie
 from bertie.data.corpus import Corpus
 from bertie.data.data_schedule import Curriculum, Phase, Ramp
 from bertie.data.shapes import Pairs, Segments
+from bertie.disk import sha256_of
 from bertie.errors import FolderError, SpecError, TokenizerError, UserError
 from bertie.models.model import Model
 from bertie.models.recipe import Recipe
@@ -280,6 +281,20 @@ def test_another_number_of_threads_is_told(go: Callable[..., Record], tmp_path: 
     finally:
         torch.set_num_threads(before)
     assert events(tmp_path / "run", "resume")[0]["exact"] is False
+
+
+def test_another_device_is_told(go: Callable[..., Record], tmp_path: Path) -> None:
+    with pytest.raises(Stopped):
+        go(tmp_path / "run", stopping_at(2))
+    (state,) = (tmp_path / "run" / "checkpoints").glob("*/state.json")
+    sums = state.with_name("SHA256SUMS")
+    before, text = sha256_of(state), state.read_text()
+    assert '"device": "cpu"' in text
+    state.write_text(text.replace('"device": "cpu"', '"device": "cuda (a GPU)"'))
+    sums.write_text(sums.read_text().replace(before, sha256_of(state)))
+    go(tmp_path / "run")
+    (resumed,) = events(tmp_path / "run", "resume")
+    assert (resumed["exact"], resumed["why"]) == (False, ["device was cuda (a GPU)"])
 
 
 def logged(folder: Path, figure: str) -> list[float]:

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from bertie.batch import Batch, Pointers
+from bertie.devices import device_of
 from bertie.models.model import Model
 from bertie.models.recipe import Recipe
 from bertie.nn.attention.attention import Attention
@@ -237,7 +238,7 @@ def training_memory(model: Model, batch: Batch) -> TrainingMemory:
     weights = {id(one): one for module in modules for one in module.parameters()}  # tied ones are one
     size = sum(one.numel() * one.element_size() for one in weights.values())
     learned = sum(parameter.numel() * FLOAT_BYTES for parameter in model.parameters() if parameter.requires_grad)
-    return TrainingMemory(size, learned, 2 * learned, activation_bytes(model, batch))
+    return TrainingMemory(size, learned, 2 * learned, activation_bytes(model, batch.to(device_of(model))))
 
 
 def activation_bytes(model: Model, batch: Batch) -> int:

@@ -80,7 +80,7 @@ def predict(model: Any, rows: Any, *, on_event: OnEvent = warn, **options: Any) 
     'good'
     """
     loaded = getattr(model, "model", model)
-    found = loaded if isinstance(loaded, LoadedModel) else load(model)
+    found = loaded if isinstance(loaded, LoadedModel) else load(model, device=options.get("device") or "auto")
     return found.predict(rows, on_event=on_event, **options)
 
 

@@ -11,11 +11,13 @@ import numpy as np
 import pyarrow.parquet as pq
 from pydantic import BeforeValidator, Field
 
+from bertie.devices import HELP as DEVICE_HELP
+from bertie.devices import DeviceName
 from bertie.jobs.job import Group, Job, option
+from bertie.jobs.options.model_device import open_model
 from bertie.jobs.options.text_sources import FolderOrObject, Sources, TextOptions, open_texts
 from bertie.jobs.result import Result, Temporary, place_for
 from bertie.models.embedding import BATCH_TOKENS, RAW_VECTORS, Encoding
-from bertie.models.pretrained import Pretrained, load
 from bertie.nn.products.choice import describe
 from bertie.reporting.events import OnEvent, ignore, message, warn, warning
 from bertie.search.bulk import EmbedReport, embed_file
@@ -64,11 +66,12 @@ class EmbedJob(Job):
     with_text: bool = option(False, "Keep the texts in the .parquet file too.")
     restart: bool = option(False, "Discard an unfinished run instead of continuing it.")
     overwrite: bool = option(False, "Replace a finished file.", common=True)
+    device: DeviceName = option("auto", DEVICE_HELP, common=True)
     vectors: VectorOptions = VectorOptions()
     reading: TextOptions = TextOptions()
 
     def run(self, on_event: OnEvent = ignore) -> "Vectors":
-        model: Pretrained = load(self.model) if isinstance(self.model, str | Path) else self.model
+        model = open_model(self.model, self)
         given = self.vectors.model_dump(exclude={"dtype"}, exclude_none=True)
         if model.makes_raw_vectors:
             on_event(warning(RAW_VECTORS))
@@ -148,6 +151,7 @@ def embed(
     encoding: str | None = None,
     restart: bool = False,
     overwrite: bool = False,
+    device: DeviceName | None = None,
     on_event: OnEvent = warn,
 ) -> Vectors:
     """Turns texts into vectors: a file of texts, or an iterable of texts. `model` is a folder or a loaded model.
@@ -177,5 +181,6 @@ def embed(
         encoding=encoding,
         restart=restart,
         overwrite=overwrite,
+        device=device,
     )
     return job.run(on_event)

@@ -5,6 +5,8 @@ import warnings
 from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar
 
+from bertie.devices import HELP as DEVICE_HELP
+from bertie.devices import DeviceName
 from bertie.jobs.job import Job, option
 from bertie.jobs.result import Result
 from bertie.models.pretrained import Guess, load
@@ -20,11 +22,12 @@ class FillJob(Job):
     text: str = option(help="A sentence with [MASK] for each missing word.", argument=True)
     top: int = option(5, "Candidates for each gap.", common=True, ge=1)
     max_length: int | None = option(None, "Cut a longer text to this many tokens.", common=True, ge=1)
+    device: DeviceName = option("auto", DEVICE_HELP, common=True)
 
     def run(self, on_event: OnEvent = ignore) -> "Guesses":
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            guesses = load(self.model).fill(self.text, top=self.top, max_length=self.max_length)
+            guesses = load(self.model, device=self.device).fill(self.text, top=self.top, max_length=self.max_length)
         for one in caught:
             on_event(warning(str(one.message)))
         return Guesses(guesses)

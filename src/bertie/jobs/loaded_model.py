@@ -3,6 +3,8 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import torch
+
 from bertie.models import pretrained
 from bertie.models.pretrained import Pretrained
 from bertie.reporting.events import OnEvent, warn
@@ -20,7 +22,8 @@ class LoadedModel(Pretrained):
 
         `rows` are texts, dicts by column, a pandas, polars or pyarrow table, a `datasets` object, or paths; a single
         string is one text. An answer has the number of its `row`, from 1; that of a row that cannot be used has its
-        `error`. Options are those of `bertie predict`: `task`, `column`, `format`, `header`, `max_length`, `with_text`.
+        `error`. Options are those of `bertie predict`: `task`, `column`, `format`, `header`, `max_length`, `with_text`,
+        `device`.
 
         >>> model = bertie.load("my-task")
         >>> model.predict(["a great film"])[0]["label"]
@@ -46,12 +49,13 @@ class LoadedModel(Pretrained):
         return EvaluateJob.of(model=self.source or "", data=rows, **options).measure(self, on_event)
 
 
-def load(source: str | Path) -> LoadedModel:
-    """Opens a model folder, a run folder, an adapter folder of `peft`, or a name on the Hugging Face hub.
+def load(source: str | Path, *, device: str | torch.device = "auto") -> LoadedModel:
+    """Opens a model folder, a run folder, an adapter folder of `peft`, or a name on the Hugging Face hub. It computes
+    on `device`: `cpu`, `cuda`, `mps`, or by default on a GPU if there is one.
 
     >>> model = bertie.load("my-model")
     >>> model.encode(["a text", "another"]).shape[0]
     2
     """
-    found = pretrained.load(source)
+    found = pretrained.load(source, device=device)
     return LoadedModel(found.model, found.tokenizer, found.settings, found.report, found.card, found.source)

@@ -6,11 +6,14 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, ClassVar
 
+from bertie.devices import HELP as DEVICE_HELP
+from bertie.devices import DeviceName
 from bertie.errors import FolderError, InputError
 from bertie.jobs.job import Job, option
+from bertie.jobs.options.model_device import open_model
 from bertie.jobs.options.text_sources import FolderOrObject, Sources, TextOptions, open_texts
 from bertie.jobs.result import Result, Temporary, place_for
-from bertie.models.pretrained import Pretrained, load
+from bertie.models.pretrained import Pretrained
 from bertie.models.whitening import Whitened, whitened
 from bertie.reporting.events import OnEvent, ignore, message, warn
 
@@ -34,13 +37,14 @@ class WhitenJob(Job):
     )
     size: int | None = option(None, "Numbers per vector; as many as the texts allow by default.", common=True, ge=1)
     max_length: int | None = option(None, "Tokens per text; as the model says by default.", common=True, ge=1)
+    device: DeviceName = option("auto", DEVICE_HELP, common=True)
     reading: TextOptions = TextOptions()
 
     def run(self, on_event: OnEvent = ignore) -> "WhitenedModel":
         out, temporary = place_for(self.out, "model")
         if out.exists() and (not out.is_dir() or any(out.iterdir())):
             raise InputError("the output folder is not empty", where=str(out), hint="give a new folder as `out`")
-        model: Pretrained = load(self.model) if isinstance(self.model, str | Path) else self.model
+        model = open_model(self.model, self)
         num_empty = 0
 
         def texts() -> Iterator[str]:
@@ -111,6 +115,7 @@ def whiten(
     max_length: int | None = None,
     column: str | None = None,
     format: str | None = None,
+    device: DeviceName | None = None,
     on_event: OnEvent = warn,
 ) -> WhitenedModel:
     """Spreads a model's vectors evenly in all directions, by a file of texts or an iterable of texts.
@@ -122,6 +127,13 @@ def whiten(
     (3,)
     """
     job = WhitenJob.of(
-        model=model, texts=texts, out=out, size=size, max_length=max_length, column=column, format=format
+        model=model,
+        texts=texts,
+        out=out,
+        size=size,
+        max_length=max_length,
+        column=column,
+        format=format,
+        device=device,
     )
     return job.run(on_event)

@@ -11,6 +11,7 @@ import torch
 
 from bertie.batch import collate, num_sample_tokens
 from bertie.data.batching import batches_by_length
+from bertie.devices import device_of
 from bertie.models.model import Model
 from bertie.objectives.loss_report import LossReport
 from bertie.tasks.task import Answer, Example, Task
@@ -32,7 +33,7 @@ def run_examples(
     samples = [sample for example in examples for sample in example.samples]
     lengths = np.array([num_sample_tokens(sample) for sample in samples])
     head, report, found = model.heads[task.name], LossReport(), dict[int, np.ndarray]()
-    device, was_training = next(model.parameters()).device, model.training
+    device, was_training = device_of(model), model.training
     model.eval()
     try:
         with torch.inference_mode():
@@ -48,7 +49,7 @@ def run_examples(
     finally:
         model.train(was_training)
     numbers = iter(range(len(samples)))
-    return report, [[found[next(numbers)] for _ in example.samples] for example in examples]
+    return report.fetched(), [[found[next(numbers)] for _ in example.samples] for example in examples]
 
 
 def answers_of(model: Model, task: Task, examples: Iterable[Example]) -> Iterator[tuple[Example, Answer]]:

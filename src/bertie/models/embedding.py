@@ -16,6 +16,7 @@ import torch
 
 from bertie.batch import Batch, Ragged
 from bertie.data.batching import batches_by_length
+from bertie.devices import CPU, device_of
 from bertie.nn.encoder import Encoder
 from bertie.nn.pooling import Pooling, Projection, TokenPooling
 from bertie.nn.products.choice import Precision, products_in
@@ -92,7 +93,8 @@ def embed_ids(
     """
     vectors = np.zeros((len(flat.lengths), width), np.float32)
     starts = np.cumsum(flat.lengths) - flat.lengths
-    num_threads, device = torch.get_num_threads(), next(encoder.parameters()).device
+    device = device_of(encoder)
+    num_threads = torch.get_num_threads() if device == CPU else 1
     share = -(-int(flat.lengths.sum()) // num_threads)  # of one thread, rounded up
     still = StillWeights() if int(flat.lengths.sum()) >= WORTH_PACKING else nullcontext
     batches = list(batches_by_length(flat.lengths, min(max_tokens, max(share, LEAST_TOKENS))))
@@ -101,17 +103,18 @@ def embed_ids(
         lengths, num_texts = flat.lengths[rows], len(rows)
         rows, lengths = rows[lengths > 0], lengths[lengths > 0]
         if len(rows):
-            tokens = Ragged(torch.from_numpy(flat.ids[_indices(starts[rows], lengths)]), torch.from_numpy(lengths))
+            ids = torch.from_numpy(flat.ids[_indices(starts[rows], lengths)])
             with torch.inference_mode(), products_in(precision), still():
+                tokens = Ragged(ids, torch.from_numpy(lengths)).to(device)
                 encoded = encoder(
-                    Batch({"tokens": tokens.to(device)}),
+                    Batch({"tokens": tokens}),
                     keep_layers=pooling.needs_layers,
-                    positions=tokens.starts.to(device) if pooling.tokens == "first" else None,
+                    positions=tokens.starts if pooling.tokens == "first" else None,
                 )
                 vectors[rows] = pooling(encoded.states, encoded.layers, projection).cpu().numpy()
         return num_texts
 
-    if len(batches) < num_threads or num_threads == 1 or device.type != "cpu":
+    if len(batches) < num_threads or num_threads == 1:
         for rows in batches:
             advance(embed(rows))
         return vectors

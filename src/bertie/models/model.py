@@ -2,12 +2,13 @@
 nowhere else."""
 
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Any, Self, cast
 
 import torch
 from torch import Tensor, nn
 
 from bertie.batch import Batch
+from bertie.devices import seeded
 from bertie.models.recipe import Recipe
 from bertie.nn.encoder import Encoder
 from bertie.nn.memory import Memory
@@ -27,22 +28,30 @@ class Model(nn.Module):
         self.decoder: Encoder | None = None
         if recipe.decoder is not None:
             self.decoder = recipe.decoder.build()
-            for own_name, encoder_name in recipe.decoder.ties(recipe.encoder).items():
-                _share(self.decoder, own_name, self.encoder.get_parameter(encoder_name))
             # Objectives are given the encoder: they find the decoder there, which is yet no part of it.
             object.__setattr__(self.encoder, "decoder", self.decoder)
-        self.heads = nn.ModuleDict()
-        for objective in recipe.objectives:
-            owned = objective.build(recipe.encoder, self.vocabulary)
-            self.heads[objective.name] = owned
-            for own_name, encoder_name in objective.ties(recipe.encoder).items():
+        self.heads = nn.ModuleDict({one.name: one.build(recipe.encoder, self.vocabulary) for one in recipe.objectives})
+        self._tie()
+
+    def _tie(self) -> None:
+        spec, decoder = self.recipe.encoder, self.recipe.decoder
+        ties = [(self.heads[one.name], one.ties(spec)) for one in self.recipe.objectives]
+        if self.decoder is not None and decoder is not None:
+            ties.append((self.decoder, decoder.ties(spec)))
+        for owned, names in ties:
+            for own_name, encoder_name in names.items():
                 _share(owned, own_name, self.encoder.get_parameter(encoder_name))
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
+        """Moves or converts all parameters. Where torch makes new ones for that, it does not know what was tied."""
+        super()._apply(fn, recurse)
+        self._tie()
+        return self
 
     @classmethod
     def new(cls, recipe: Recipe, seed: int = 0, vocabulary: Vocabulary | None = None) -> "Model":
         """Builds a model with random weights that depend on the recipe and the seed alone."""
-        with torch.random.fork_rng():
-            torch.manual_seed(seed)
+        with seeded(seed):
             return cls(recipe, vocabulary)
 
     def loss(self, batch: Batch) -> LossReport:

@@ -6,13 +6,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Unpack, get_args
+from typing import Any, Self, Unpack, get_args
 
 import numpy as np
 import torch
 from torch import nn
 
 from bertie.batch import Batch, Ragged
+from bertie.devices import choose_device, device_of
 from bertie.errors import CapabilityError, InputError, SpecError, TokenizerError
 from bertie.models.embedding import BATCH_TOKENS, EncodeOptions, Encoding, Layers, embed_ids, warn_of_raw_vectors
 from bertie.models.filling import LoadReport, kept_tensors
@@ -92,6 +93,21 @@ class Pretrained:
         return self.model.recipe
 
     @property
+    def device(self) -> torch.device:
+        """Where the model computes."""
+        return device_of(self.model)
+
+    def to(self, device: str | torch.device) -> Self:
+        """Moves the model to a device: `auto`, `cpu`, `cuda` or `mps`.
+
+        >>> import bertie
+        >>> bertie.load("my-model").to("cpu").device.type
+        'cpu'
+        """
+        self.model.to(choose_device(device))
+        return self
+
+    @property
     def stated_limit(self) -> int | None:
         """The length at which the folder itself says to cut; at most `limit`."""
         stated = [self.settings.max_length if self.settings else None, self.tokenizer and self.tokenizer.max_length]
@@ -147,7 +163,7 @@ class Pretrained:
         total = hashlib.sha256(self.recipe.to_json().encode())
         for name, tensor in kept_tensors(self.model).items():
             total.update(name.encode())
-            total.update(tensor.detach().contiguous().numpy().data)
+            total.update(tensor.detach().cpu().contiguous().numpy().data)
         total.update(f"{self.tokenizer.digest if self.tokenizer else None} {self.settings}".encode())
         return total.hexdigest()
 
@@ -239,7 +255,8 @@ class Pretrained:
             raise InputError(f"the text has no {tokenizer.token_of(mask)}{cut}", hint="put one where a word is missing")
         with torch.inference_mode():
             states = self._run(tokens).states.values
-            best = head(states[torch.from_numpy(gaps)]).softmax(-1).topk(min(top, self.recipe.vocab_size))
+            logits = head(states[torch.from_numpy(gaps).to(states.device)]).cpu()
+            best = logits.softmax(-1).topk(min(top, self.recipe.vocab_size))
         return [
             Guess(self._token(id), probability, id, gap)
             for gap, (ids, probabilities) in enumerate(zip(best.indices.tolist(), best.values.tolist(), strict=True))
@@ -256,7 +273,7 @@ class Pretrained:
         head = self._head("next-sentence", "compare sentences", "BertForNextSentencePrediction or BertForPreTraining")
         tokens = self._tokens(first, second, max_length)
         with torch.inference_mode():
-            logits = head(self.model.encoder.pool(self._run(tokens).states))
+            logits = head(self.model.encoder.pool(self._run(tokens).states)).cpu()
         return float(logits.softmax(-1)[0, 0])
 
     def hidden_states(self, text: TextOrIds, pair: str | None = None, max_length: int | None = None) -> np.ndarray:
@@ -268,7 +285,7 @@ class Pretrained:
         """
         with torch.inference_mode():
             layers = self._run(self._tokens(text, pair, max_length), keep_layers=True).layers
-        return torch.stack(layers).numpy()
+        return torch.stack(layers).cpu().numpy()
 
     def attention(self, text: TextOrIds, pair: str | None = None, max_length: int | None = None) -> np.ndarray:
         """Returns the attention weights [layers, heads, tokens, tokens] from each token to every other.
@@ -280,7 +297,7 @@ class Pretrained:
         """
         with torch.inference_mode():
             weights = self._run(self._tokens(text, pair, max_length), keep_attention=True).attention
-        return torch.cat(weights).numpy()
+        return torch.cat(weights).cpu().numpy()
 
     def save(self, folder: str | Path) -> list[str]:
         """Writes a model folder that Hugging Face opens. Returns, and warns of, what it cannot express.
@@ -342,7 +359,7 @@ class Pretrained:
         if "segments" in embeddings.fields and tokens.segments.max() >= (known := embeddings.table("segments").size):
             raise InputError(f"the model knows {known} segment(s), this pair of texts needs more")
         # Segments are always given: scores may need them where the embeddings do not.
-        return self.model.encoder(Batch(fields), keep_layers=keep_layers, keep_attention=keep_attention)
+        return self.model.encoder(Batch(fields).to(self.device), keep_layers=keep_layers, keep_attention=keep_attention)
 
     def _head(self, kind: str, verb: str, classes: str) -> nn.Module:
         if kind not in self.model.heads:
@@ -371,17 +388,18 @@ class Pretrained:
         )
 
 
-def load(source: str | Path, recipe_type: type[Recipe] = Recipe) -> Pretrained:
+def load(source: str | Path, recipe_type: type[Recipe] = Recipe, *, device: str | torch.device = "cpu") -> Pretrained:
     """Opens a model folder, a run folder, an adapter folder of `peft`, or a name on the Hugging Face hub.
 
-    `recipe_type` is for models with parts of your own: a Recipe whose fields have your types.
+    `recipe_type` is for models with parts of your own: a Recipe whose fields have your types. `device` is where the
+    model computes.
 
     >>> import bertie
     >>> model = bertie.load("my-model")
     >>> model.report.clean
     True
     """
-    folder = find_folder(source)
+    chosen, folder = choose_device(device), find_folder(source)
     with reading(folder):
         if is_adapter(folder):
             opened, base = open_adapter(folder, recipe_type), base_of(folder)
@@ -390,4 +408,4 @@ def load(source: str | Path, recipe_type: type[Recipe] = Recipe) -> Pretrained:
         tokenizer = load_tokenizer(folder) or load_tokenizer(base)
         # The recipe of bertie's own adapters states how vectors are made; for others, the base does.
         settings = None if base != folder and opened.card else read_sentence_settings(base)
-    return Pretrained(opened.model, tokenizer, settings, opened.report, opened.card, str(source))
+    return Pretrained(opened.model, tokenizer, settings, opened.report, opened.card, str(source)).to(chosen)

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from bertie.batch import Ragged
+from bertie.devices import copied
 from bertie.spec import Spec
 
 # Finite, so that no sum of forbidden scores is undefined; far below all others, so that no score makes up for it.
@@ -49,23 +50,23 @@ class CRF(nn.Module):
     def log_likelihood(self, emissions: Ragged, tags: Tensor) -> Tensor:
         """[T, K], [T] -> [B], differentiable. The tags must be a path that is allowed."""
         scores = self.path_scores(emissions, tags)
-        if len(impossible := torch.nonzero(scores <= FORBIDDEN / 2)):
+        if len(impossible := torch.nonzero(scores.detach().cpu() <= FORBIDDEN / 2)):
             raise ValueError(f"the tags of row {int(impossible[0])} are a path that is not allowed")
         return scores - self.log_partition(emissions)
 
     def path_scores(self, emissions: Ragged, tags: Tensor) -> Tensor:
         """[T, K], [T] -> [B]"""
         start, between, end = self._moves()
-        rows = emissions.row_ids
+        rows, lengths = emissions.row_ids, emissions.lengths_here
         at_places = emissions.values.gather(1, tags[:, None])[:, 0]
-        same_row = rows[1:] == rows[:-1]
-        steps = between[tags[:-1][same_row], tags[1:][same_row]]
-        some = emissions.lengths > 0
+        moved = copied(torch.nonzero(emissions.layout.positions)[:, 0], emissions.device)  # all but the rows' first
+        steps = between[tags[moved - 1], tags[moved]]
+        some = copied(torch.nonzero(emissions.lengths)[:, 0], emissions.device)
         firsts = emissions.starts[some]
-        edges = start[tags[firsts]] + end[tags[firsts + emissions.lengths[some] - 1]]
+        edges = start[tags[firsts]] + end[tags[firsts + lengths[some] - 1]]
         total = emissions.values.new_zeros(emissions.num_rows)
-        total = total.index_add(0, rows, at_places).index_add(0, rows[1:][same_row], steps)
-        return total.index_add(0, torch.nonzero(some)[:, 0], edges)
+        total = total.index_add(0, rows, at_places).index_add(0, rows[moved], steps)
+        return total.index_add(0, some, edges)
 
     def log_partition(self, emissions: Ragged) -> Tensor:
         """[B]: the log of the sum over all paths of their exponential scores."""
@@ -73,7 +74,7 @@ class CRF(nn.Module):
             return emissions.values.new_zeros(emissions.num_rows)
         end = self._moves().end
         last = self._forward(emissions, lambda scores: scores.logsumexp(1))[-1]  # [B, K]
-        return (last + end).logsumexp(-1).masked_fill(emissions.lengths == 0, 0.0)
+        return (last + end).logsumexp(-1).masked_fill(emissions.lengths_here == 0, 0.0)
 
     def marginals(self, emissions: Ragged) -> Ragged:
         """[T, K]: the probability of each tag at each position, over all paths."""
@@ -108,9 +109,9 @@ class CRF(nn.Module):
         for place in range(emissions.longest - 1, 0, -1):
             # A row that ended before this position keeps its last tag.
             previous = pointers[place - 1].gather(1, path[-1][:, None])[:, 0]
-            path.append(torch.where(emissions.lengths > place, previous, path[-1]))
+            path.append(torch.where(emissions.lengths_here > place, previous, path[-1]))
         rectangle = torch.stack(path[::-1], 1)  # [B, L]
-        return Decoded(emissions.unpad(rectangle), scores.masked_fill(emissions.lengths == 0, 0.0))
+        return Decoded(emissions.unpad(rectangle), scores.masked_fill(emissions.lengths_here == 0, 0.0))
 
     def _forward(self, emissions: Ragged, reduce: Callable[[Tensor], Tensor]) -> list[Tensor]:
         """For each position [B, K], the score of all paths to a tag there. Rows that have ended keep their last one.
@@ -127,8 +128,8 @@ class CRF(nn.Module):
 
     def _rectangle(self, emissions: Ragged) -> tuple[Tensor, Tensor]:
         """[L, B, K] scores and [L, B] True where a row has such a position."""
-        places = torch.arange(emissions.longest, device=emissions.lengths.device)
-        return emissions.pad().transpose(0, 1), places[:, None] < emissions.lengths
+        places = torch.arange(emissions.longest, device=emissions.device)
+        return emissions.pad().transpose(0, 1), places[:, None] < emissions.lengths_here
 
     def _moves(self) -> Moves:
         """The parameters, with forbidden moves far below all others."""

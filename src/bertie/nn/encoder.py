@@ -35,7 +35,7 @@ class Encoded:
 
     def context(self) -> Context:
         """Returns this sequence as the context of a decoder."""
-        return Context(self.states.values, Side(self.states.with_values(self.states.positions)))
+        return Context(self.states.values, Side(self.states.numbered()))
 
 
 class Encoder(nn.Module):

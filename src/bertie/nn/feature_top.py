@@ -66,7 +66,7 @@ class LSTMLayers(nn.Module):
         self.layers = nn.ModuleList(layers)
 
     def forward(self, states: Ragged) -> Ragged:
-        layout = Layout.within(Side(states.with_values(states.positions)))
+        layout = Layout.within(Side(states.numbered()))
         values = states.values
         for layer in self.layers:
             values, _ = layer(values, values, layout)

@@ -28,14 +28,16 @@ class Side:
         """The side that a field of a batch forms; the batch's other fields are facts about its tokens."""
         tokens = batch.ragged(name)
         facts = {key: value for key, value in batch.fields.items() if isinstance(value, Ragged)}
-        return cls(tokens.with_values(tokens.positions), facts)
+        return cls(tokens.numbered(), facts)
 
     def after(self, memory: Ragged) -> "Side":
         """The same tokens behind remembered ones, whose positions count backwards from -1; every other fact is -1."""
-        remembered = memory.with_values(memory.positions - memory.lengths[memory.row_ids])
-        unknown = remembered.with_values(torch.full_like(remembered.values, -1))
+        old = memory.layout
+        remembered = old.with_values(old.positions - old.lengths[old.row_ids])
+        unknown = remembered.with_values(torch.full_like(remembered.values, -1)).to(memory.device)
         own = {name: facts for name, facts in self.fields.items() if self._describes(facts)}
-        return Side(remembered.join(self.rows), {name: unknown.join(facts) for name, facts in own.items()})
+        rows = remembered.join(self.rows.host).to(memory.device)
+        return Side(rows, {name: unknown.join(facts) for name, facts in own.items()})
 
     def fact(self, name: str) -> Tensor:
         """[B, L]"""

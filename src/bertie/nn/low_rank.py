@@ -14,6 +14,7 @@ import torch.nn.functional as F
 from pydantic import Field
 from torch import Tensor, nn
 
+from bertie.devices import seeded
 from bertie.errors import SpecError
 from bertie.nn.attention.attention import Attention
 from bertie.nn.dropout import Dropout
@@ -131,8 +132,7 @@ def adapt(encoder: Encoder, spec: LowRankSpec, seed: int = 0) -> None:
         raise SpecError(f"the layers of this model have no {missing[0]} that could be adapted")
     encoder.embeddings.requires_grad_(False)
     encoder.stack.requires_grad_(False)
-    with torch.random.fork_rng():
-        torch.manual_seed(seed)
+    with seeded(seed):
         for part, name, parts in found:
             setattr(part, name, spec.build(getattr(part, name), parts))
 

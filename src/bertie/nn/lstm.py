@@ -7,10 +7,13 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from bertie.batch import Ragged
+from bertie.devices import copied
 from bertie.errors import SpecError
 from bertie.nn.layout import Layout
 from bertie.nn.memory import LayerMemory
 from bertie.spec import Spec
+
+KEPT = ("hidden", "cell")
 
 
 class LSTM(nn.Module):
@@ -32,17 +35,22 @@ class LSTM(nn.Module):
         ahead, kept = _read(self.ahead, rows, memory)
         if self.back is None:
             return ahead, kept
-        turned = rows.starts[rows.row_ids] + rows.lengths[rows.row_ids] - 1 - rows.positions  # its own inverse
+        turned = rows.starts[rows.row_ids] + rows.lengths_here[rows.row_ids] - 1 - rows.positions  # its own inverse
         back, _ = _read(self.back, rows.with_values(key_states[turned]), None)
         return torch.cat([ahead, back[turned]], -1), kept
 
 
 def _read(lstm: nn.LSTM, rows: Ragged, memory: LayerMemory | None) -> tuple[Tensor, LayerMemory]:
-    packed = pack_padded_sequence(rows.pad(), rows.lengths.cpu(), batch_first=True, enforce_sorted=False)
-    begun = None if memory is None else tuple(memory[name][None] for name in ("hidden", "cell"))  # type: ignore[index]
-    output, (hidden, cell) = lstm(packed, begun)
+    lengths, order = torch.sort(rows.lengths, descending=True)  # here, as torch would ask the device for the order
+    longest_first, as_given = (copied(one, rows.device) for one in (order, torch.argsort(order)))
+    packed = pack_padded_sequence(rows.pad().index_select(0, longest_first), lengths, batch_first=True)
+    begun = None
+    if memory is not None:
+        begun = tuple(memory[name].index_select(0, longest_first)[None] for name in KEPT)  # type: ignore[union-attr]
+    output, ends = lstm(packed, begun)
     rectangle, _ = pad_packed_sequence(output, batch_first=True)
-    return rows.unpad(rectangle).values, {"hidden": hidden.detach()[0], "cell": cell.detach()[0]}
+    kept = {name: end.detach()[0].index_select(0, as_given) for name, end in zip(KEPT, ends, strict=True)}
+    return rows.unpad(rectangle.index_select(0, as_given)).values, kept
 
 
 class LSTMSpec(Spec):

@@ -42,6 +42,9 @@ class Memory:
             lambda field: field.with_values(field.values.detach()) if isinstance(field, Ragged) else field.detach()
         )
 
+    def to(self, device: torch.device) -> "Memory":
+        return self._map(lambda field: field.to(device))
+
     @staticmethod
     def join(parts: Sequence["Memory"]) -> "Memory":
         """The rows of all parts, one after another."""

@@ -11,6 +11,7 @@ from pydantic import Field, StrictInt
 from torch import Tensor, nn
 
 from bertie.batch import Ragged
+from bertie.devices import copied
 from bertie.errors import SpecError
 from bertie.nn.products import Linear, linear
 from bertie.spec import Spec
@@ -39,28 +40,29 @@ def first_token(states: Ragged) -> Tensor:
 
 
 def last_token(states: Ragged) -> Tensor:
-    return _token_at(states, states.starts + states.lengths - 1)
+    return _token_at(states, states.starts + states.lengths_here - 1)
 
 
 def _token_at(states: Ragged, places: Tensor) -> Tensor:
     if states.lengths.all():
         return states.values[places]
     found = mean_token(states)  # zeros for rows without tokens
-    found[states.lengths > 0] = states.values[places[states.lengths > 0]]
+    filled = copied((states.lengths > 0).nonzero()[:, 0], states.device)
+    found[filled] = states.values[places[filled]]
     return found
 
 
 def mean_token(states: Ragged) -> Tensor:
     total = states.values.new_zeros(states.num_rows, states.values.shape[-1])
     total = total.index_add(0, states.row_ids, states.values)
-    return total / states.lengths[:, None].clamp(min=1)
+    return total / states.lengths_here[:, None].clamp(min=1)
 
 
 def max_token(states: Ragged) -> Tensor:
     lowest = states.values.new_full((states.num_rows, states.values.shape[-1]), -torch.inf)
     rows = states.row_ids[:, None].expand_as(states.values)
     highest = lowest.scatter_reduce(0, rows, states.values, "amax")
-    return highest.masked_fill(states.lengths[:, None] == 0, 0.0)
+    return highest.masked_fill(states.lengths_here[:, None] == 0, 0.0)
 
 
 TokenPooling = Literal["first", "mean", "max"]
@@ -88,9 +90,9 @@ class Projection:
         return ACTIVATIONS[self.activation](linear(vectors, weight, bias))
 
     def __repr__(self) -> str:
-        numbers = hashlib.sha256(self.weight.contiguous().numpy().data)
+        numbers = hashlib.sha256(self.weight.cpu().contiguous().numpy().data)
         if self.bias is not None:
-            numbers.update(self.bias.contiguous().numpy().data)
+            numbers.update(self.bias.cpu().contiguous().numpy().data)
         return f"Projection({self.activation}, {list(self.weight.shape)}, sha256 {numbers.hexdigest()})"
 
     def __eq__(self, other: object) -> bool:

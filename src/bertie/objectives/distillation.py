@@ -1,8 +1,8 @@
 """Trains a student to predict masked tokens from the text, from a teacher's probabilities, and from the teacher's last
 states. DistilBERT, section 3."""
 
-from collections.abc import Mapping
-from typing import ClassVar, Literal
+from collections.abc import Callable, Mapping
+from typing import ClassVar, Literal, Self
 
 import torch
 import torch.nn.functional as F
@@ -27,6 +27,12 @@ class Student(VocabularyHead):
         for part in (encoder, head):
             part.eval().requires_grad_(False)
         self.teacher = (encoder, head)
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
+        """The teacher follows the student to another device."""
+        for part in self.teacher or ():
+            part._apply(fn, recurse)
+        return super()._apply(fn, recurse)
 
 
 class Distillation(MaskedLM):

@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
+from bertie.devices import fetched
+
 
 @dataclass(frozen=True)
 class Figure:
@@ -62,6 +64,15 @@ class LossReport:
             {name: Figure(figure.sum.detach(), figure.count, figure.weight) for name, figure in self.losses.items()},
             {name: Figure(figure.sum.detach(), figure.count, figure.weight) for name, figure in self.metrics.items()},
         )
+
+    def fetched(self) -> "LossReport":
+        """Returns the same numbers on the CPU, without their autograd graph; a GPU is waited for once."""
+        figures = [*self.losses.values(), *self.metrics.values()]
+        sums = iter(fetched([figure.sum.detach() for figure in figures] + [figure.count for figure in figures]))
+        found = [(figure, next(sums)) for figure in figures]
+        made = iter([Figure(total, next(sums), figure.weight) for figure, total in found])
+        losses = {name: next(made) for name in self.losses}
+        return LossReport(losses, {name: next(made) for name in self.metrics})
 
     def means(self) -> dict[str, float]:
         return {name: float(figure.mean.detach()) for name, figure in {**self.losses, **self.metrics}.items()}

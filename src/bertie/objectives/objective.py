@@ -13,8 +13,9 @@ import torch
 from pydantic import Field, SerializerFunctionWrapHandler, field_validator, model_serializer
 from torch import Tensor, nn
 
-from bertie.batch import Batch, Sample
+from bertie.batch import Batch, Ragged, Sample
 from bertie.data.shapes import SampleShape
+from bertie.devices import copied
 from bertie.nn.encoder import Encoder
 from bertie.objectives.loss_report import LossReport
 from bertie.spec import Spec
@@ -108,12 +109,22 @@ def fields_read(objectives: Iterable[Objective]) -> tuple[str, ...] | None:
 
 
 def positions_in(names: Iterable[str], batch: Batch) -> Tensor:
-    """Returns [R], the flat positions that these fields point at, each once."""
+    """Returns [R], the flat positions that these fields point at, each once; for one batch always the same tensor."""
+    names = tuple(names)
+    key = (positions_in, names)
+    if key not in batch.known:
+        batch.known[key] = copied(host_positions_in(names, batch), batch.ragged("tokens").device)
+    return batch.known[key]
+
+
+def host_positions_in(names: Iterable[str], batch: Batch) -> Tensor:
+    """The same, on the CPU."""
     places = []
     for name in names:
         if name == FIRST:
-            tokens = batch.ragged("tokens")
+            tokens = batch.ragged("tokens").layout
             places.append(tokens.starts[tokens.lengths > 0])
         else:
-            places.append(batch.tensor(name))
+            field = batch[name]
+            places.append(field.host.values if isinstance(field, Ragged) else batch.host.tensor(name))
     return torch.cat(places).unique()

@@ -65,7 +65,7 @@ class TwoStreams(nn.Module):
 
 def picked(rows: Ragged, places: Pointers) -> Ragged:
     """Picks the values at some positions of each row."""
-    return Ragged(rows.values[places.values], places.lengths)
+    return Ragged(rows.host.values[places.host.values], places.lengths).to(rows.device)
 
 
 def divided(sample: Sample, share: float) -> Sample:

@@ -106,6 +106,6 @@ class ReplacedTokens(Objective):
             {
                 "masked_lm_accuracy": Figure.over(guessed),
                 "replaced_tokens_accuracy": Figure.over(correct),
-                "replaced_tokens_found": Figure.over(correct[replaced]),
+                "replaced_tokens_found": Figure((correct * replaced).sum(), replaced.sum()),
             },
         )

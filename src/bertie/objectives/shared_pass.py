@@ -5,6 +5,7 @@ from typing import Any
 from torch import Tensor
 
 from bertie.batch import Batch, Ragged
+from bertie.devices import CPU
 from bertie.nn.encoder import Encoded, Encoder
 from bertie.nn.memory import Memory
 from bertie.spec import Spec
@@ -55,10 +56,15 @@ def _same_rows(one: Ragged, other: Ragged) -> bool:
 
 
 def _same(known: dict[str, Any], given: dict[str, Any]) -> bool:
-    """Compares options: frozen values and positions may be equal; anything else must be the same object."""
+    """Compares options: frozen values and positions may be equal; anything else must be the same object. Elsewhere
+    than on the CPU also positions: a device is not asked for their numbers."""
     return known.keys() == given.keys() and all(
         known[name] is value
         or (isinstance(value, Spec) and known[name] == value)
-        or (isinstance(value, Tensor) and isinstance(known[name], Tensor) and value.equal(known[name]))
+        or (_are_here(value, known[name]) and value.equal(known[name]))
         for name, value in given.items()
     )
+
+
+def _are_here(*values: Any) -> bool:
+    return all(isinstance(value, Tensor) and value.device == CPU for value in values)

@@ -118,7 +118,8 @@ class Choice(Task):
         return {"choice": len(batch.tensor("label"))}
 
     def outputs(self, owned: nn.Module, encoder: Encoder, batch: Batch) -> list[np.ndarray]:
-        return [row.float().cpu().numpy() for row in self._logits(owned, encoder, batch).rows()]
+        logits = self._logits(owned, encoder, batch)
+        return [row.numpy() for row in logits.with_values(logits.values.float().cpu()).rows()]
 
     def answer(self, example: Example, outputs: Sequence[np.ndarray]) -> Answer:
         shares = softmax(outputs[0])

@@ -224,7 +224,7 @@ class Tagging(Task):
             best, shares = owned.crf.decode(emissions).tags.values, owned.crf.marginals(emissions).values
         chosen = shares.detach().float().gather(-1, best.unsqueeze(-1)).squeeze(-1)
         found = emissions.with_values(torch.stack([best.float(), chosen], -1))
-        return [row.cpu().numpy() for row in found.rows()]
+        return [row.numpy() for row in found.with_values(found.values.cpu()).rows()]
 
     def answer(self, example: Example, outputs: Sequence[np.ndarray]) -> Answer:
         words = example.context["words"]

@@ -14,6 +14,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
+from bertie.devices import CPU, process_group
 from bertie.nn.memory import Memory
 from bertie.objectives.loss_report import Figure, LossReport
 
@@ -108,13 +109,13 @@ def gather_memory(own: Memory, ranks: Ranks) -> Memory:
 
 
 @contextmanager
-def joined() -> Iterator[Ranks]:
-    """The ranks that `torchrun` started; without it, this process alone."""
+def joined(device: torch.device = CPU) -> Iterator[Ranks]:
+    """The ranks that `torchrun` started; without it, this process alone. Each computes on its own device."""
     size = int(os.environ.get("WORLD_SIZE", "1"))
     if size == 1:
         yield ALONE
         return
-    dist.init_process_group("gloo")
+    dist.init_process_group(process_group(device))
     try:
         yield Ranks(dist.get_rank(), size)
     finally:

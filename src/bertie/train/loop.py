@@ -14,7 +14,9 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from bertie import devices
 from bertie.batch import Batch
+from bertie.devices import device_of
 from bertie.errors import SpecError, UserError
 from bertie.freed_memory import release_memory
 from bertie.models.model import Model
@@ -70,7 +72,8 @@ def take_step(
     memory: Memory | None = None,
     keep_memory: bool = False,
 ) -> StepResult:
-    """Takes one step at a share of the learning rate; none where something is not finite.
+    """Takes one step at a share of the learning rate; none where something is not finite. Batches follow the model to
+    its device; the numbers of the result are on the CPU.
 
     `memory` is of the rows that those of this step continue; with `keep_memory` the result has that of these rows.
     """
@@ -79,14 +82,15 @@ def take_step(
     torch.manual_seed(step_seed(seed, step, ranks.rank))
     optimizer.zero_grad()
     kept: list[Memory] | None = [] if keep_memory else None
+    micros = [micro.to(device_of(model)) for micro in micros]
     with products_in(precision):
-        report = accumulate(model, micros, precision, ranks, adversary, memory, kept)
+        report = accumulate(model, micros, precision, ranks, adversary, memory, kept).fetched()
     if ranks.size > 1:
         report = ranks.sum_report(report)
     for name, figure in report.losses.items():
         if not math.isfinite(float(figure.sum)):
             raise NotFiniteError(step, f"the loss {name}")
-    norm = float(torch.nn.utils.clip_grad_norm_(model.parameters(), clip))
+    norm = float(torch.nn.utils.clip_grad_norm_(model.parameters(), clip).cpu())
     if not math.isfinite(norm):
         raise NotFiniteError(step, "the gradient")
     optimizer.step()
@@ -112,7 +116,7 @@ def accumulate(
 ) -> LossReport:
     """Adds up the gradients of a whole step, over all ranks, and returns the report of this rank. The rows continue
     those of `memory`; the memory of each micro-batch is put into `kept`, where that is given."""
-    autocast = partial(torch.autocast, "cpu", DTYPES[precision], enabled=False)
+    autocast = partial(devices.autocast, device_of(model), DTYPES[precision])
 
     def forward(micro: Batch) -> LossReport:
         with autocast():

@@ -13,12 +13,14 @@ from pathlib import Path
 
 import torch
 
+from bertie import devices
+from bertie.devices import CPU, device_of
 from bertie.errors import FolderError, InputError
 from bertie.models.folder.adapter_folder import ADAPTER, write_adapter
 from bertie.models.model import Model
 from bertie.models.pretrained import Pretrained
 from bertie.nn.low_rank import is_adapted, merged
-from bertie.nn.products.choice import describe
+from bertie.nn.products import choice
 from bertie.objectives.loss_report import LossReport
 from bertie.reporting.busy import BusyMachine
 from bertie.reporting.events import OnEvent, ignore
@@ -62,6 +64,7 @@ def pretrain(
     peak: Callable[[int], float] | None = None,
     on_event: OnEvent = ignore,
     ranks: Ranks = ALONE,
+    device: torch.device = CPU,
 ) -> Record:
     """Pre-trains a model on a corpus, or continues; returns the summary.
 
@@ -92,6 +95,7 @@ def pretrain(
         paces=paces,
         on_event=on_event,
         ranks=ranks,
+        device=device,
     )
 
 
@@ -107,10 +111,13 @@ def run_training(
     paces: Sequence[float] | None = None,
     on_event: OnEvent = ignore,
     ranks: Ranks = ALONE,
+    device: torch.device = CPU,
 ) -> Record:
-    """Runs any training. `resolved` is everything that decides the bits: a folder that was started with anything else
-    is refused. `paces` are tokens per second at the machine's peak, one for each phase of the data schedule."""
+    """Runs any training, on a device. `resolved` is everything that decides the bits but for threads, processes and
+    device: a folder that was started with anything else is refused. `paces` are tokens per second at the machine's
+    peak, one for each phase of the data schedule."""
     model.recipe.check_saves()  # now, not after hours of training
+    model.to(device)
     with ExitStack() as stack:
         log = None
         if ranks.leads:
@@ -154,7 +161,8 @@ class _Run:
             "torch": torch.__version__,
             "threads": torch.get_num_threads(),
             "processes": ranks.size,
-            "engine": describe(options.precision),
+            "device": devices.describe(device_of(model)),
+            **({"engine": choice.describe(options.precision)} if device_of(model) == CPU else {}),
         }
         self.learning = Learning() if options.learning is None else options.learning.build(model)
         self.optimizer = options.optimizer.build(model, self.learning.factor)
@@ -194,7 +202,8 @@ class _Run:
         for checkpoint in restored.damaged:
             self._record("damaged", {"checkpoint": checkpoint})
         self.checkpoints.best = self.state.best["step"] if self.state.best else None
-        why = [f"{name} was {restored.facts.get(name)}" for name in here if restored.facts.get(name) != here[name]]
+        before = {"device": "cpu", **restored.facts}  # which older runs do not name
+        why = [f"{name} was {before.get(name)}" for name in here if before.get(name) != here[name]]
         if not self.options.budget.exact:
             why.append("its budget is time")
         self._record("resume", {**here, "exact": not why, "why": why})

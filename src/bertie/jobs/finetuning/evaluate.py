@@ -7,12 +7,15 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import BeforeValidator
 
+from bertie.devices import HELP as DEVICE_HELP
+from bertie.devices import DeviceName
 from bertie.disk import check_output, write_output
 from bertie.errors import InputError
 from bertie.jobs.finetuning.finetune_options import COLUMN_HELP, FORMAT_HELP, HEADER_HELP, Columns, noise_of
 from bertie.jobs.finetuning.row_notes import report_rows
 from bertie.jobs.job import Group, Job, option
 from bertie.jobs.options.data import Data, ModelSource, paths_in, rows_or_paths
+from bertie.jobs.options.model_device import open_model
 from bertie.jobs.options.text_sources import ENCODING_HELP, Encoding
 from bertie.jobs.result import Result
 from bertie.models.pretrained import Pretrained, load
@@ -98,12 +101,13 @@ class EvaluateJob(Job):
     report: Path | None = option(
         None, "Write an HTML page with all figures and the worst mistakes.", common=True, metavar="FILE"
     )
+    device: DeviceName = option("auto", DEVICE_HELP, common=True)
     reading: RowOptions = RowOptions()
     noise_curve: NoiseCurveOptions = NoiseCurveOptions()
 
     def run(self, on_event: OnEvent = ignore) -> "Evaluation":
         self.check_outputs()
-        return self.measure(load(self.model), on_event)
+        return self.measure(load(self.model, device=self.device), on_event)
 
     def check_outputs(self) -> None:
         """Refuses files that cannot be written, before any work."""
@@ -117,7 +121,7 @@ class EvaluateJob(Job):
     def measure(self, model: Pretrained, on_event: OnEvent = ignore) -> "Evaluation":
         """Measures a model that is already loaded."""
         self.check_outputs()
-        reading, noise = self.reading, self.noise_curve
+        model, reading, noise = open_model(model, self), self.reading, self.noise_curve
         task = model.task(reading.task)
         max_length = model.max_length_for(reading.max_length)
         tokenizer = model.tokenizer_for(max_length)

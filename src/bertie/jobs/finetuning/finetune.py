@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Self
 
 from pydantic import SerializeAsAny, create_model
 
+from bertie.devices import choose_device
 from bertie.errors import SpecError
 from bertie.jobs.finetuning.finetune_options import (
     FRESH_RATE,
@@ -47,9 +48,9 @@ from bertie.train.finetuning.finetuning import finetune as run_finetuning
 from bertie.train.finetuning.held_out_rows import hold_out
 from bertie.train.finetuning.seeds import keep_best, refuse_other_models, seed_folder
 from bertie.train.finetuning.several_tasks import steps_of
-from bertie.train.folder.run_folder import is_finished
+from bertie.train.folder.run_folder import begun_precision, is_finished
 from bertie.train.learning.learning_rates import LearningSpec
-from bertie.train.learning.precision import choose_precision
+from bertie.train.learning.precision import on_device, precision_on
 
 
 @dataclass(frozen=True)
@@ -121,6 +122,7 @@ class FinetuneJob(Job):
         """None in all processes but the first."""
         out, temporary = output_folder(self.output.out)
         training, adaptation = self.training, self.adaptation
+        device = choose_device(training.device)
         top, low_rank = adaptation.feature_top(), adaptation.low_rank()
         share, confusable = self.augmentation.noise, self.augmentation.confusable
         noise = None if share is None else noise_of(share, confusable)
@@ -146,8 +148,9 @@ class FinetuneJob(Job):
         rate = self._rate(learning, on_event)
         max_length = self.data.max_length or max(one.task.max_length for one in opened)
         pretrained = initial.load(training.seed)
-        precision, reason = choose_precision(training.precision, pretrained.recipe.encoder.width)
-        on_event(message(f"computing in {precision}: {reason}"))
+        begun = begun_precision(out if training.seeds == 1 else seed_folder(out, training.seed))
+        precision, reason = precision_on(device, training.precision, pretrained.recipe.encoder.width, begun)
+        on_event(message(f"computing {on_device(device)}in {precision}: {reason}"))
         tokenizer = pretrained.tokenizer_for(max_length)
         if note := initial.note(tokenizer):
             on_event(message(note))
@@ -189,10 +192,10 @@ class FinetuneJob(Job):
         folders = {seed: out if len(seeds) == 1 else seed_folder(out, seed) for seed in seeds}
         if top is not None and not all(map(is_finished, folders.values())):
             store = self._feature_store(out)
-            prepared = store_features(store, pretrained, prepared, top, on_event)
+            prepared = store_features(store, pretrained, prepared, top, on_event, device)
         num_rows = [one.train.num_samples for one in prepared]
         summaries: dict[int, dict[str, Any]] = {}
-        with joined() as ranks:
+        with joined(device) as ranks:
             for seed, folder in folders.items():
                 options = FinetuneOptions.of_epochs(num_rows, training.epochs, training.batch, {**fields, "seed": seed})
                 # A run changes the model that it is given.
@@ -209,16 +212,25 @@ class FinetuneJob(Job):
                         reading=self.data.reading(),
                         on_event=report,
                         ranks=ranks,
+                        device=device,
                     )
                 summaries[seed] = found.summary
                 if ranks.leads:
                     for note in summaries[seed]["notes"]:
                         on_event(message(note))
-                    write_reports(folder, prepared, found, on_event, shown=len(seeds) == 1, was_finished=was_finished)
+                    write_reports(
+                        folder,
+                        prepared,
+                        found,
+                        on_event,
+                        shown=len(seeds) == 1,
+                        was_finished=was_finished,
+                        device=device,
+                    )
             if not ranks.leads:
                 return None
         summary = summaries[training.seed] if len(seeds) == 1 else keep_best(out, summaries)
-        return TrainingRun(out, summary, temporary)
+        return TrainingRun(out, summary, temporary, training.device)
 
     def _config(self, seed: int) -> str | None:
         """What OUT/config.toml holds: the options of this run. None where something is only in memory."""

@@ -7,6 +7,8 @@ from typing import Annotated, Any, ClassVar, Literal, get_args
 
 from pydantic import BeforeValidator, Field, PlainSerializer
 
+from bertie.devices import HELP as DEVICE_HELP
+from bertie.devices import DeviceName
 from bertie.errors import SpecError
 from bertie.jobs.job import LARGEST_SEED, Group, option
 from bertie.jobs.options.data import Data, Folder, ModelSource, as_data, plain_data
@@ -186,6 +188,7 @@ class TrainingOptions(Group):
     precision: Literal["auto", "float32", "bfloat16"] = option(
         "auto", "Precision of matrix products; auto picks the fastest as measured."
     )
+    device: DeviceName = option("auto", DEVICE_HELP)
     adversarial: Literal["fgm", "vat"] | None = option(
         None, "Also train on embeddings moved against the model: fgm, or vat, which needs no labels."
     )

@@ -4,6 +4,9 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
+import torch
+
+from bertie.devices import CPU
 from bertie.disk import write_file
 from bertie.models.pretrained import load
 from bertie.reporting.events import OnEvent, message, warning
@@ -27,6 +30,7 @@ def write_reports(
     *,
     shown: bool,
     was_finished: bool,
+    device: torch.device = CPU,
 ) -> None:
     """Data cards and reports. Where it is `shown`, the metrics are also a message. What a finished run already has
     is left alone."""
@@ -42,7 +46,7 @@ def write_reports(
             continue
         measured = found.evaluations.get(one.task.name)
         if measured is None or (answers := measured.last_answers) is None:
-            trained = load(str(folder))
+            trained = load(str(folder), device=device)
             measured = TaskEvaluation(trained.task(one.task.name), one.dev.all())
             answers = measured.answers(trained.model)
         history, rows = read_history(folder), one.dev.data

@@ -6,12 +6,15 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from bertie.data.rows.memory_rows import MemoryRows
+from bertie.devices import HELP as DEVICE_HELP
+from bertie.devices import DeviceName
 from bertie.disk import atomic_file, check_output, writing_to
 from bertie.errors import InputError, SpecError
 from bertie.jobs.finetuning.evaluate import RowOptions
 from bertie.jobs.finetuning.row_notes import report_rows
 from bertie.jobs.job import Job, option
 from bertie.jobs.options.data import Data, ModelSource, paths_in
+from bertie.jobs.options.model_device import open_model
 from bertie.models.answering_rows import READ_AHEAD, answers_of
 from bertie.models.pretrained import Pretrained, load
 from bertie.reporting.events import Event, OnEvent, ignore, message, progress
@@ -51,6 +54,7 @@ class PredictJob(Job):
     )
     overwrite: bool = option(False, "Replace an existing output file.", common=True)
     with_text: bool = option(False, "Put what was read of the row into its answer, as input.", common=True)
+    device: DeviceName = option("auto", DEVICE_HELP, common=True)
     reading: RowOptions = RowOptions()
 
     def run(self, on_event: OnEvent = ignore) -> None:
@@ -59,7 +63,7 @@ class PredictJob(Job):
             raise SpecError("there is nothing to answer", hint="give texts, or rows as `input`")
         if self.output is not None:
             check_output(self.output, "output", [self.model, *paths_in(self.input)], self.overwrite)
-        model = load(self.model)
+        model = load(self.model, device=self.device)
         if self.output is None:
             for answer in self.answers(model, on_event):
                 on_event(Event("answer", in_words(answer), answer))
@@ -75,7 +79,7 @@ class PredictJob(Job):
 
     def collect(self, model: Pretrained, on_event: OnEvent = ignore) -> "Predictions":
         """The answers of a model that is already loaded."""
-        return Predictions(self.answers(model, on_event))
+        return Predictions(self.answers(open_model(model, self), on_event))
 
     def answers(self, model: Pretrained, on_event: OnEvent) -> Iterator[Answer]:
         """Each with the number of its row, from 1."""

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
+from bertie.devices import choose_device
 from bertie.jobs.job import Group, option
 from bertie.jobs.result import Result
 from bertie.jobs.training.pretrain import OutputOptions, PretrainJob
@@ -45,7 +46,7 @@ class PlanJob(PretrainJob):
     probe: ProbeOptions = ProbeOptions()
 
     def run(self, on_event: OnEvent = ignore) -> "PlanResult":  # type: ignore[override]
-        prepared = self.prepare()
+        device, prepared = choose_device(self.training.device), self.prepare()
         recipe = prepared.model.recipe
         recipes = {"": recipe}
         if self.probe.smaller and self.model.base is None:
@@ -55,7 +56,13 @@ class PlanJob(PretrainJob):
             on_event(progress(f"Trying {format_size(one)}", len(plans), len(recipes), "sizes"))
             seconds = self.probe.probe_seconds / (1 if one is recipe else 3)
             plans[name] = plan_run(
-                one, prepared.corpus, prepared.tokenizer, prepared.options, seconds, self.model.teacher
+                one,
+                prepared.corpus,
+                prepared.tokenizer,
+                prepared.options,
+                seconds,
+                self.model.teacher,
+                device=device,
             )
         return PlanResult(recipes, plans)
 
@@ -80,7 +87,7 @@ class PlanResult(Result):
 
     def parts(self) -> Iterable[Any]:
         plan, recipe = self.plans[""], self.recipes[""]
-        memory, all_memory = plan.parts, memory_bytes()
+        memory, all_memory = plan.parts, plan.device_memory or memory_bytes()
         share = plan.share_of_peak
         parts = {"weights": memory.parameters, "gradients": memory.gradients, "optimizer": memory.optimizer}
         used = ", ".join(

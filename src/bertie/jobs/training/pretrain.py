@@ -8,6 +8,8 @@ from typing import Any, ClassVar, Literal
 from bertie.data.corpus import Corpus
 from bertie.data.frozen_corpus import FrozenCorpus
 from bertie.data.parallel_corpus import ParallelCorpus
+from bertie.devices import CPU, DeviceName, choose_device
+from bertie.devices import HELP as DEVICE_HELP
 from bertie.errors import SpecError
 from bertie.inspection.costs import pace_at_peak
 from bertie.jobs.job import LARGEST_SEED, Group, Job, option
@@ -27,8 +29,9 @@ from bertie.reporting.events import OnEvent, ignore, message
 from bertie.text.tokenizers.tokenizer import Tokenizer
 from bertie.train.budget import AnyBudget, Steps, Time, Tokens
 from bertie.train.distribution import joined
+from bertie.train.folder.run_folder import begun_precision
 from bertie.train.learning.optimizer import GroupedSpec, choose_optimizer
-from bertie.train.learning.precision import choose_precision
+from bertie.train.learning.precision import on_device, precision_on
 from bertie.train.pretraining.corpus_data import AnyCorpus
 from bertie.train.pretraining.options import MICRO_TOKENS, PretrainOptions
 from bertie.train.run import pretrain as run_pretraining
@@ -106,6 +109,7 @@ class TrainingOptions(Group):
     precision: Literal["auto", "float32", "bfloat16"] = option(
         "auto", "Precision of matrix products; auto picks the fastest as measured."
     )
+    device: DeviceName = option("auto", DEVICE_HELP)
 
 
 class OutputOptions(Group):
@@ -162,8 +166,9 @@ class PretrainJob(Job):
     def run(self, on_event: OnEvent = ignore) -> TrainingRun | None:
         """None in all processes but the first."""
         out, temporary = output_folder(self.output.out)
+        device = choose_device(self.training.device)
         prepared = self.prepare()
-        with joined() as ranks, run_stoppable(out, self.output.tensorboard, ranks.leads, on_event) as report:
+        with joined(device) as ranks, run_stoppable(out, self.output.tensorboard, ranks.leads, on_event) as report:
             for note in prepared.notes:
                 report(message(note))
             summary = run_pretraining(
@@ -175,17 +180,19 @@ class PretrainJob(Job):
                 base=prepared.base,
                 teacher=prepared.teacher and prepared.teacher.digest,
                 config=to_toml(self.repeatable(prepared.options)),
-                peak=pace_at_peak(prepared.model, prepared.options.precision, ranks.size),
+                peak=pace_at_peak(prepared.model, prepared.options.precision, ranks.size) if device == CPU else None,
                 on_event=report,
                 ranks=ranks,
+                device=device,
             )
             for note in summary["notes"]:
                 report(message(note))
-            return TrainingRun(out, summary, temporary) if ranks.leads else None
+            return TrainingRun(out, summary, temporary, self.training.device) if ranks.leads else None
 
     def prepare(self) -> Prepared:
         """Opens all that the run needs. What cannot work is refused here, before anything is written."""
         data, training = self.data, self.training
+        device = choose_device(training.device)
         if self.output.tensorboard and find_spec("tensorboard") is None:
             raise SpecError("TensorBoard is not installed", hint="pip install tensorboard, or drop `tensorboard`")
         budget = self._budget()
@@ -199,16 +206,17 @@ class PretrainJob(Job):
         if isinstance(corpus, FrozenCorpus) and training.max_length is None:
             length = corpus.about["samples"]["length"]
         model, base = self._model(tokenizer)
-        precision, reason = choose_precision(training.precision, model.recipe.encoder.width)
+        begun = None if self.output.out is None else begun_precision(self.output.out)
+        precision, reason = precision_on(device, training.precision, model.recipe.encoder.width, begun)
         options = self._options(
             budget, length, precision, SETTINGS.get(model.recipe.name, BERT) if base is None else BERT
         )
         teacher = self._teacher(model, tokenizer, options)
-        notes = [f"computing in {precision}: {reason}"]
+        notes = [f"computing {on_device(device)}in {precision}: {reason}"]
         if tokenizer.kind != model.recipe.tokenizer:
             expected = f"{model.recipe.name} is meant for a {model.recipe.tokenizer} vocabulary"
             notes.append(f"{expected}; the corpus has {tokenizer.kind}")
-        if attention_kernel() is None:
+        if device == CPU and attention_kernel() is None:
             notes.append("no C compiler (cc) was found for bertie's own kernels: training is slower")
         return Prepared(model, base, teacher, corpus, tokenizer, options, (*notes, *(teacher.notes if teacher else ())))
 

@@ -59,13 +59,19 @@ def output_folder(out: Path | None) -> tuple[Path, "TemporaryDirectory[str] | No
 class TrainingRun(Result):
     """A finished run: its folder, its summary, and the model that it ended in."""
 
-    def __init__(self, folder: Path, summary: Mapping[str, Any], temporary: TemporaryDirectory[str] | None = None):
-        self.folder, self.summary = folder, summary
+    def __init__(
+        self,
+        folder: Path,
+        summary: Mapping[str, Any],
+        temporary: TemporaryDirectory[str] | None = None,
+        device: str = "auto",
+    ):
+        self.folder, self.summary, self.device = folder, summary, device
         self._temporary = temporary  # lives as long as the run
 
     @cached_property
     def model(self) -> LoadedModel:
-        return load(self.folder)
+        return load(self.folder, device=self.device)
 
     @property
     def metrics(self) -> Mapping[str, float]:

@@ -50,7 +50,7 @@ def check_finite(name: str, tensor: Tensor, where: str) -> None:
 def write_weights(folder: Path, tensors: dict[str, Tensor], file: str = SINGLE) -> None:
     """Writes a file of tensors, whole or not at all."""
     temporary = folder / f".{file}.part"
-    plain = {name: tensor.detach().contiguous() for name, tensor in tensors.items()}
+    plain = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
     try:
         temporary.touch()
         mode = temporary.stat().st_mode  # as the user's umask has it; safetensors makes files for their owner alone

@@ -37,7 +37,10 @@ class Relative(DotProduct):
         distances = layout.query.fact("positions")[:, :, None] - layout.key.fact("positions")[:, None, :]
         if not distances.numel():
             return distances[:, None].to(query.dtype)
-        least, most = int(distances.min()), int(distances.max())
+        rows = [side.rows.host.pad() for side in (layout.query, layout.key)]  # [B, L] each, known on the CPU
+        least, most = (
+            int(one) for one in ((rows[0].amin(1) - rows[1].amax(1)).min(), (rows[0].amax(1) - rows[1].amin(1)).max())
+        )
         far = torch.arange(least, most + 1, device=query.device)
         table = self.distance(sinusoids(far, self.distance.in_features).to(query.dtype))
         table = table.unflatten(-1, query.shape[1:2] + query.shape[3:])  # [S, N, D]

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from bertie.batch import Ragged
+from bertie.devices import CPU
 
 CALL_COST = 1500  # one more kernel call, in query-key pairs; measured, and flat around this value
 PADDING_COST = 1.4  # a padded rectangle copies its rows in and out and reads a mask
@@ -23,6 +24,7 @@ class Stretch:
 
     start: int  # flat index of the first token
     lengths: tuple[int, ...]
+    device: torch.device = CPU
 
     @cached_property
     def longest(self) -> int:
@@ -34,12 +36,12 @@ class Stretch:
 
     @cached_property
     def rows(self) -> Ragged:
-        return Ragged(torch.empty(self.total, 0), torch.tensor(self.lengths))
+        return Ragged(torch.empty(self.total, 0, device=self.device), torch.tensor(self.lengths))
 
     @cached_property
     def exists(self) -> Tensor:
         """[B, L], True where a rectangle over these rows holds a token."""
-        return torch.arange(self.longest) < torch.tensor(self.lengths)[:, None]
+        return torch.arange(self.longest, device=self.device) < self.rows.lengths_here[:, None]
 
     def rectangle(self, states: Tensor) -> Tensor:
         """Flat states [T, N, D] of a whole side -> [B, N, L, D] of this run; a view when nothing is padded."""
@@ -67,7 +69,7 @@ def plan_runs(query: Ragged, key: Ragged) -> list[Run]:
     """Rows are taken in order; each joins the run before it where that is cheaper than a call of its own."""
     bounds = _bounds(query.sizes, key.sizes)
     return [Run(query=query_part, key=key_part) for query_part, key_part in zip(
-        _stretches(query.sizes, bounds), _stretches(key.sizes, bounds), strict=True
+        _stretches(query, bounds), _stretches(key, bounds), strict=True
     )]  # fmt: skip
 
 
@@ -90,9 +92,9 @@ def _bounds(query: list[int], key: list[int]) -> list[int]:
     return [*bounds, len(query)]
 
 
-def _stretches(lengths: list[int], bounds: list[int]) -> list[Stretch]:
+def _stretches(rows: Ragged, bounds: list[int]) -> list[Stretch]:
     stretches, start = [], 0
     for first, end in pairwise(bounds):
-        stretches.append(Stretch(start, tuple(lengths[first:end])))
+        stretches.append(Stretch(start, tuple(rows.sizes[first:end]), rows.device))
         start += stretches[-1].total
     return stretches

@@ -11,6 +11,7 @@ import torch.nn.functional as F
 from pydantic import Field
 from torch import Tensor, nn
 
+from bertie.devices import attend_flat, takes_flat_rows
 from bertie.nn.attention.row_runs import Run
 from bertie.nn.layout import Layout
 from bertie.nn.native.attention_kernel import attend
@@ -65,6 +66,10 @@ class FusedScorer(ReferenceScorer):
         turned = self.score.prepare(query, key, layout)
         if not causal and (native := attend(*turned, value, layout, dropout, reach)) is not None:
             return native
+        if not causal and takes_flat_rows(query):
+            rows = layout.query.rows.flat_rows, layout.key.rows.flat_rows
+            if (flat := attend_flat((*turned, value), rows, dropout, reach)) is not None:
+                return flat
         if dropout > 0:  # torch's kernel for the CPU has none
             return super().forward(query, key, value, layout)
         mixed = []
@@ -87,7 +92,8 @@ def _seen_keys(run: Run, reach: int | None) -> Tensor | None:
     """[B or 1, 1, Lq or 1, Lk], True for keys that may be seen; None where all may."""
     if reach is None:
         return run.padded_keys
-    distance = torch.arange(run.query.longest)[:, None] - torch.arange(run.key.longest)
+    places = (torch.arange(side.longest, device=side.device) for side in (run.query, run.key))
+    distance = next(places)[:, None] - next(places)
     near = (distance.abs() <= reach)[None, None]
     if run.padded_keys is None:
         return near

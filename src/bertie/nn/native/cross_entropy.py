@@ -55,7 +55,7 @@ def linear_cross_entropy(
     """Losses [P], 1 where the target has the highest logit [P], and what `dice` [P] drew, if given; or None
     where torch should do it."""
     floats = (states, weight, bias) if dice is None else (states, weight, bias, dice)
-    if not is_plain(*floats) or targets.dtype != torch.int64 or kernel() is None:
+    if not is_plain(*floats) or targets.dtype != torch.int64 or targets.device != states.device or kernel() is None:
         return None
     if not len(targets) or targets.shape != states.shape[:1]:
         return None

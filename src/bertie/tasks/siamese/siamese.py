@@ -19,6 +19,7 @@ from torch import Tensor, nn
 
 from bertie.batch import Batch, Ragged
 from bertie.data.rows.rows import Rows
+from bertie.devices import copied
 from bertie.errors import InputError, SpecError
 from bertie.nn.encoder import Encoder, EncoderSpec
 from bertie.nn.initial import initialized
@@ -252,14 +253,15 @@ class Siamese(Task):
             twice = lengths.starts.repeat_interleave(2)
             apart = {name: _rows_at(rows, twice) for name, rows in apart.items()}
             pairs = torch.full_like(lengths.lengths, 2)
-            lengths, digests = Ragged(apart["tokens"].lengths, pairs), Ragged(digests.values[twice], pairs)
+            digests = Ragged(digests.values[copied(twice, digests.device)], pairs)
+            lengths = Ragged(apart["tokens"].lengths, pairs)
         vectors = self._vectors(owned, encoder, Batch(apart)).float()
         return Batch(
             {
                 "vectors": lengths.with_values(vectors),
                 "digests": digests,
-                "score": batch.tensor("score"),
-                "label": batch.tensor("label"),
+                "score": batch.host.tensor("score"),  # what they are decides which loss it is
+                "label": batch.host.tensor("label"),
             }
         )
 
@@ -279,14 +281,14 @@ class Siamese(Task):
 
     def _losses(self, owned: Any, rows: Batch, vectors: Ragged) -> Tensor:
         first, score, label = vectors.starts, rows.tensor("score"), rows.tensor("label")
-        text, other = vectors.values[first], vectors.values[first + (vectors.lengths > 1)]
+        text, other = vectors.values[first], vectors.values[first + (vectors.lengths_here > 1)]
         match self.criterion:
             case "cosine" if not score.isnan().any():
-                return cosine_loss(text, other, score)
+                return cosine_loss(text, other, copied(score, vectors.device))
             case "cosent" if not score.isnan().any():
                 return cosent_loss(text, other, score, self.scale)
             case "softmax" if (label != NONE).all():
-                return F.cross_entropy(owned.logits(text, other), label, reduction="none")
+                return F.cross_entropy(owned.logits(text, other), copied(label, vectors.device), reduction="none")
             case "triplet" if (vectors.lengths == len(TEXTS)).all():
                 return triplet_loss(text, other, vectors.values[first + 2], self.margin)
             case _:
@@ -307,7 +309,7 @@ class Siamese(Task):
             else unit.flatten()
             for unit, raw in rows
         ]
-        return [one.cpu().numpy() for one in flat]
+        return [one.numpy() for one in torch.cat(flat).cpu().split([len(one) for one in flat])]
 
     def answer(self, example: Example, outputs: Sequence[np.ndarray]) -> Answer:
         """The vector of a single text; the cosine of two, and the label where labels were learned; for three also the

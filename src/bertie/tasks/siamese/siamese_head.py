@@ -4,6 +4,7 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
+from bertie.devices import CPU
 from bertie.nn.pooling import ACTIVATIONS, Activation, Projection
 from bertie.nn.products import Linear
 from bertie.spec import Spec
@@ -45,8 +46,8 @@ class SiameseHead(nn.Module):
         """The dense layer, as it is saved with a pooling."""
         if self.dense is None:
             return None
-        bias = None if self.dense.bias is None else self.dense.bias.detach().clone()
-        return Projection(self.dense.weight.detach().clone(), bias, self.activation)
+        bias = None if self.dense.bias is None else self.dense.bias.detach().to(CPU, copy=True)
+        return Projection(self.dense.weight.detach().to(CPU, copy=True), bias, self.activation)
 
     @torch.no_grad()
     def load_dense(self, projection: Projection) -> None:

@@ -10,6 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from bertie.batch import Ragged
+from bertie.devices import copied
 
 
 def cosine_loss(left: Tensor, right: Tensor, wanted: Tensor) -> Tensor:
@@ -20,10 +21,10 @@ def cosine_loss(left: Tensor, right: Tensor, wanted: Tensor) -> Tensor:
 def cosent_loss(left: Tensor, right: Tensor, scores: Tensor, scale: float) -> Tensor:
     """[1] small where pairs of a higher score have the higher cosine, by whatever distance: log(1 + sum of
     exp(scale * (cosine of the lower - cosine of the higher))) over all two pairs of different score. Huang et al.,
-    CoSENT, 2024."""
+    CoSENT, 2024. The scores are on the CPU."""
     cosines = scale * F.cosine_similarity(left, right)
     gaps = cosines[:, None] - cosines[None]  # [N, N] of a row and a column
-    gaps = gaps[scores[:, None] < scores[None]]
+    gaps = gaps[tuple(copied(one, gaps.device) for one in (scores[:, None] < scores[None]).nonzero().unbind(-1))]
     return torch.cat([gaps.new_zeros(1), gaps]).logsumexp(0, keepdim=True)
 
 
@@ -61,9 +62,11 @@ class Candidates:
 
     @classmethod
     def of(cls, texts: Ragged) -> "Candidates":
-        is_candidate = texts.positions > 0  # [V]
+        rows = texts.layout
+        is_candidate = rows.positions > 0  # [V]
         numbers = is_candidate.cumsum(0) - 1  # of a candidate
-        return cls(texts.starts, is_candidate.nonzero().squeeze(-1), numbers[texts.starts + 1])
+        places = rows.starts, is_candidate.nonzero().squeeze(-1), numbers[rows.starts + 1]
+        return cls(*(copied(one, texts.device) for one in places))
 
     def right_by_accident(self, digests: Tensor) -> Tensor:
         """[N, M]"""

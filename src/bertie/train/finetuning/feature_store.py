@@ -23,6 +23,7 @@ import torch
 
 from bertie.batch import Batch, Places, Ragged, Sample, collate
 from bertie.data.batching import batches_by_length
+from bertie.devices import CPU, copied, device_of
 from bertie.disk import lock_file, sync_file, sync_folder, write_file
 from bertie.errors import FolderError, InputError, SpecError
 from bertie.models.filling import kept_tensors
@@ -32,7 +33,7 @@ from bertie.nn.encoder import Encoder
 from bertie.nn.feature_top import FEATURES, FeatureTopSpec
 from bertie.nn.heads import SequenceHeadSpec
 from bertie.nn.pooling import mean_token
-from bertie.objectives.objective import FIRST, positions_in
+from bertie.objectives.objective import FIRST, host_positions_in
 from bertie.reporting.events import OnEvent, message, progress
 from bertie.tasks.examples import Examples
 from bertie.tasks.task import Example, Task
@@ -53,9 +54,10 @@ def store_features(
     tasks: Sequence[PreparedTask],
     top: FeatureTopSpec,
     on_event: OnEvent,
+    device: torch.device = CPU,
 ) -> list[PreparedTask]:
-    """The tasks with examples that have the features which a model with this top reads."""
-    model = task_model(pretrained, [one.task for one in tasks], seed=0, top=top).eval()
+    """The tasks with examples that have the features which a model with this top reads, computed on a device."""
+    model = task_model(pretrained, [one.task for one in tasks], seed=0, top=top).eval().to(device)
     by_name = {task.name: task for task in model.recipe.objectives if isinstance(task, Task)}
     for one in tasks:
         check_reads_samples(model, by_name[one.task.name], one.train)
@@ -215,19 +217,21 @@ class Keeper:
             return Ragged(mean_token(features), torch.ones_like(features.lengths))
         if self.read_positions is None:
             return features
-        places = positions_in(self.read_positions, batch)
-        counts = torch.bincount(features.row_ids[places], minlength=features.num_rows)
-        return Ragged(features.values[places], counts)
+        places = host_positions_in(self.read_positions, batch)
+        counts = torch.bincount(features.layout.row_ids[places], minlength=features.num_rows)
+        return Ragged(features.values[copied(places, features.device)], counts)
 
     def kept_of_all(self, samples: Sequence[Sample], advance: Callable[[int], None]) -> list[np.ndarray]:
         """[V, F] of each, in their order; `advance` gets how many are done."""
         found: dict[int, np.ndarray] = {}
-        device = next(self.encoder.parameters()).device
+        device = device_of(self.encoder)
         lengths = np.array([len(cast(np.ndarray, sample["tokens"])) for sample in samples])
         with torch.inference_mode():
             for rows in batches_by_length(lengths, BATCH_TOKENS):
                 batch = collate([self.read_of(samples[row]) for row in rows]).to(device)
-                found |= zip(rows.tolist(), (one.cpu().numpy() for one in self.kept(batch).rows()), strict=True)
+                kept = self.kept(batch)
+                vectors = kept.with_values(kept.values.cpu()).rows()
+                found |= zip(rows.tolist(), (one.numpy() for one in vectors), strict=True)
                 advance(len(found))
         return [found[number] for number in range(len(samples))]
 
@@ -288,7 +292,7 @@ def check_reads_samples(model: Model, task: Task, examples: Examples) -> None:
     example = next((one for one in read if one is not None), None)
     if example is None:
         return
-    batch, asked = collate(example.samples), list[Batch]()
+    batch, asked = collate(example.samples).to(device_of(model)), list[Batch]()
     watching = model.encoder.register_forward_pre_hook(lambda encoder, inputs: asked.append(inputs[0]))
     with torch.inference_mode():
         task.outputs(model.heads[task.name], model.encoder, batch)

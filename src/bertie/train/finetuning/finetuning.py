@@ -9,10 +9,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import torch
 from pydantic import Field
 
 from bertie.data.rows import RowError
 from bertie.data.rows.rows import spread_numbers
+from bertie.devices import CPU
 from bertie.errors import InputError, SpecError
 from bertie.models.folder.adapter_folder import refuse_adapter
 from bertie.models.model import Model
@@ -180,9 +182,10 @@ def finetune(
     config: str | None = None,
     on_event: OnEvent = ignore,
     ranks: Ranks = ALONE,
+    device: torch.device = CPU,
 ) -> Finetuned:
-    """Trains one task, or several on one encoder, or continues. `base` is where others find the pretrained model, and
-    `reading` is what was said about the files: both are noted in the model folder."""
+    """Trains one task, or several on one encoder, or continues, on a device. `base` is where others find the
+    pretrained model, and `reading` is what was said about the files: both are noted in the model folder."""
     tokenizer = pretrained.tokenizer_for(options.length)
     if options.low_rank is not None and base is not None:
         refuse_adapter(base)
@@ -212,7 +215,16 @@ def finetune(
         ],
     }
     summary = run_training(
-        Path(folder), model, data, tokenizer, options, resolved, config=config, on_event=on_event, ranks=ranks
+        Path(folder),
+        model,
+        data,
+        tokenizer,
+        options,
+        resolved,
+        config=config,
+        on_event=on_event,
+        ranks=ranks,
+        device=device,
     )
     evaluations = {one.examples.task.name: one.evaluation for one in parts if one.evaluation is not None}
     # Adapters are merged into the finished model, which may answer differently in the last bits.

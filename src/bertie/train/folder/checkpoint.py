@@ -17,6 +17,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
+from bertie.devices import device_of
 from bertie.disk import sha256_of, sync_file, sync_folder, write_failure
 from bertie.errors import FolderError
 from bertie.models.filling import kept_tensors
@@ -69,7 +70,8 @@ class Checkpoints:
             tables[MEMORY] = memory.tensors()
         try:
             for name, tensors in tables.items():
-                save_file({key: tensor.detach().contiguous() for key, tensor in tensors.items()}, part / name)
+                plain = {key: tensor.detach().cpu().contiguous() for key, tensor in tensors.items()}
+                save_file(plain, part / name)
             (part / STATE).write_text(json.dumps({"step": step, **facts}, indent=1) + "\n", encoding="utf-8")
             sums = "".join(f"{sha256_of(part / name)}  {name}\n" for name in (*tables, STATE))
             (part / SUMS).write_text(sums, encoding="utf-8")
@@ -94,7 +96,8 @@ class Checkpoints:
         return target
 
     def restore(self, model: Model, optimizer: Optimizer, before: int | None = None) -> Restored | None:
-        """Loads the newest whole checkpoint, of those before a step, into model and optimizer; None without one."""
+        """Loads the newest whole checkpoint, of those before a step, into model and optimizer, on whatever device they
+        are; None without one."""
         damaged: list[str] = []
         steps = [step for step in self.steps() if before is None or step < before]
         for step in reversed(steps):
@@ -105,7 +108,9 @@ class Checkpoints:
             facts = json.loads((path / STATE).read_text("utf-8"))
             self.load_weights(step, model)
             optimizer.set_state_tensors(model, load_file(path / OPTIMIZER))
-            memory = Memory.restored(load_file(path / MEMORY)) if (path / MEMORY).exists() else None
+            memory = None
+            if (path / MEMORY).exists():
+                memory = Memory.restored(load_file(path / MEMORY)).to(device_of(model))
             return Restored(step, facts, memory, tuple(damaged))
         if damaged:
             hint = "restore one from a copy, or start over in another folder"

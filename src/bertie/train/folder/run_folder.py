@@ -44,6 +44,15 @@ def locked(folder: Path) -> Iterator[None]:
         yield
 
 
+def begun_precision(folder: Path) -> str | None:
+    """The precision that the run in a folder computes in; None where there is no run."""
+    try:
+        found = read_object(folder / OPTIONS)["options"]["precision"]
+    except (FolderError, KeyError, TypeError, OSError):
+        return None
+    return found if isinstance(found, str) else None
+
+
 def begin(folder: Path, options: Mapping[str, Any], config: str | None = None) -> None:
     """Writes the options of a new run, or checks that an old one continues with its own."""
     now = json.loads(json.dumps({"version": VERSION, **options}))

@@ -16,6 +16,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from bertie.batch import Batch, Ragged
+from bertie.devices import RandomState, device_of, widest_float
 from bertie.errors import SpecError
 from bertie.models.model import Model
 from bertie.models.recipe import Recipe
@@ -36,7 +37,7 @@ class Replay:
     def __init__(self, embeddings: nn.Module, batch: Batch):
         self.embeddings, self.batch = embeddings, batch
         self.moves: list[Ragged] = []  # [T, H] of each call; leaves, so that they have gradients
-        self._begun = torch.get_rng_state()
+        self._begun = RandomState.now(device_of(embeddings))
 
     def run(self, compute: Callable[[Batch], Result]) -> Result:
         calls = count()
@@ -51,8 +52,7 @@ class Replay:
         hook = self.embeddings.register_forward_hook(moved)
         try:
             # The first run draws as any pass does; later ones leave no trace in the generator.
-            with torch.random.fork_rng(devices=(), enabled=bool(self.moves)):
-                torch.set_rng_state(self._begun)
+            with self._begun.again(keep=not self.moves):
                 return compute(self.batch)
         finally:
             hook.remove()
@@ -67,9 +67,9 @@ class Replay:
 
 def scaled(rows: Ragged, length: float) -> Tensor:
     """[T, H] every row, as one vector, of this length; a row of zeros stays what it is."""
-    values = rows.values.double()  # squares of small gradients are 0 in float32
+    values = rows.values.to(widest_float(rows.device).dtype)  # squares of small gradients are 0 in float32
     squares = values.new_zeros(rows.num_rows).index_add(0, rows.row_ids, values.square().sum(-1))
-    factors = length / squares.sqrt().clamp(min=SHORTEST)
+    factors = length / squares.sqrt().clamp(min=max(SHORTEST, torch.finfo(values.dtype).tiny))
     return (values * factors[rows.row_ids, None]).to(rows.values.dtype)
 
 

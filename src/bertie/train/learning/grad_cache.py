@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from bertie.batch import Batch, Field, Ragged
+from bertie.devices import RandomState, device_of
 from bertie.models.model import Model
 from bertie.objectives.loss_report import LossReport
 from bertie.objectives.objective import Objective
@@ -47,7 +48,7 @@ def cached_contrastive_step(
     begun, ahead = [], []
     with torch.no_grad():
         for micro in micros:
-            begun.append(torch.get_rng_state())
+            begun.append(RandomState.now(device_of(model)))
             ahead.append(embedded(micro))
     whole, place = gathered(joined(ahead), ranks)
     vectors = whole.ragged(VECTORS)
@@ -57,8 +58,7 @@ def cached_contrastive_step(
     report.loss().backward()
     assert leaves.grad is not None
     for number, (micro, state) in enumerate(zip(micros, begun, strict=True)):
-        with torch.random.fork_rng(devices=()):
-            torch.set_rng_state(state)
+        with state.again():
             again = embedded(micro).tensor(VECTORS)
         loss = (again * leaves.grad[place : place + len(again)]).sum()
         place += len(again)

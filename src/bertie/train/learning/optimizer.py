@@ -12,12 +12,12 @@ import torch
 from pydantic import Field, model_validator
 from torch import Tensor, nn
 
+from bertie.devices import CPU, device_of, is_fused
 from bertie.errors import SpecError
 from bertie.machine import probe
 from bertie.spec import Spec
 
 NORMS = (nn.LayerNorm, nn.RMSNorm, nn.GroupNorm)
-FUSED_DEVICES = ("cpu", "cuda")
 STACK = "encoder.stack."  # where the names of the layers' parameters begin
 
 RateFactor = Callable[[nn.Parameter], float]
@@ -68,7 +68,11 @@ class Optimizer:
             part.state.clear()
         for key, value in tensors.items():
             name, what = key.rsplit(":", 1)
-            owners[parameters[name]].state[parameters[name]][what] = value.clone()
+            parameter = parameters[name]
+            own = owners[parameter]
+            # Steps are counted beside the weights by a fused optimizer, by others on the CPU.
+            away = what != "step" or own.defaults.get("fused")
+            own.state[parameter][what] = value.to(parameter.device if away else CPU, copy=True)
 
 
 class AdamWSpec(Spec):
@@ -95,8 +99,7 @@ class AdamWSpec(Spec):
             {"params": parameters, "weight_decay": decay, "factor": share, "rate": self.rate}
             for (decay, share), parameters in groups.items()
         ]
-        fused = all(one.is_floating_point() and one.device.type in FUSED_DEVICES for one in model.parameters())
-        return torch.optim.AdamW(filled, lr=self.rate, betas=self.betas, eps=self.eps, fused=fused)
+        return torch.optim.AdamW(filled, lr=self.rate, betas=self.betas, eps=self.eps, fused=is_fused(model))
 
 
 class MuonSpec(Spec):
@@ -120,7 +123,7 @@ class MuonSpec(Spec):
                 raise SpecError(f"Muon trains matrices only, and {name} is not one", hint=hint)
             groups.setdefault(factor(parameter), []).append(parameter)
         # Its products are in bfloat16, which ends the process on a few machines.
-        if not (measured := probe().precisions["bfloat16"]).runs:
+        if device_of(model) == CPU and not (measured := probe().precisions["bfloat16"]).runs:
             raise SpecError(f"Muon needs bfloat16, which {measured.note} on this machine", hint="use adamw")
         filled = [{"params": parameters, "factor": share, "rate": self.rate} for share, parameters in groups.items()]
         return torch.optim.Muon(

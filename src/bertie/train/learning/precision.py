@@ -4,6 +4,9 @@ Weights, states, sums and losses are float32 in any case. Products in bfloat16 a
 instructions for them and they were measured to be worth it at the width of the model.
 """
 
+import torch
+
+from bertie.devices import CPU, describe, has_bfloat16
 from bertie.errors import SpecError
 from bertie.machine import cpu_flags
 from bertie.nn.products.choice import NEAR, Class, Precision, Role, class_of
@@ -53,3 +56,26 @@ def _seconds(reports: Reports, kind: Class, names: list[str]) -> float:
         allowed = min(one.error for one in found) * NEAR
         total += 1 / max(one.speed for one in found if one.error <= allowed)
     return total
+
+
+def precision_on(device: torch.device, given: str, width: int, begun: str | None = None) -> tuple[Precision, str]:
+    """The precision on a device. `begun` is that of the run which is continued, perhaps on another device: a run keeps
+    its precision."""
+    chosen = choose_precision(given, width) if device == CPU else _gpu_precision(device, given)
+    if given == "auto" and begun in CHOICES[1:] and begun != chosen[0]:
+        precision, _ = precision_on(device, begun, width)
+        return precision, "the run began in it"
+    return chosen
+
+
+def on_device(device: torch.device) -> str:
+    """For a message; nothing for the CPU."""
+    return "" if device == CPU else f"on {describe(device)} "
+
+
+def _gpu_precision(device: torch.device, given: str) -> tuple[Precision, str]:
+    if given != "auto":
+        return ("bfloat16" if given == "bfloat16" else "float32"), "as asked"
+    if has_bfloat16(device):
+        return "bfloat16", "the GPU has instructions for it"
+    return "float32", "the GPU is not known to be faster in bfloat16"

@@ -7,7 +7,10 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+import torch
+
 from bertie.data.data_schedule import stages_of
+from bertie.devices import CPU
 from bertie.inspection.costs import TrainingMemory, training_flops_per_token
 from bertie.models.recipe import SIZES, Recipe
 from bertie.models.recipes import RECIPES
@@ -37,6 +40,8 @@ class RunPlan:
     parts: TrainingMemory  # what of it is the model's, as counted
     disk: int  # the most at once: checkpoints, one that is being written, the model folder
     precision: str = "float32"  # of its matrix products
+    device: str = "cpu"
+    device_memory: int | None = None  # all that a GPU has
 
     @property
     def flops_per_token(self) -> float:
@@ -53,8 +58,9 @@ class RunPlan:
 
     @property
     def share_of_peak(self) -> float | None:
-        """The FLOPs of the model against those of the fastest matrix product in the same time and precision."""
-        peak = peak_flops(self.precision)
+        """The FLOPs of the model against those of the fastest matrix product in the same time and precision; None for a
+        GPU, whose products are not measured."""
+        peak = peak_flops(self.precision) if self.device == "cpu" else None
         return None if peak is None else min(1.0, self.flops / self.seconds["steps"] / peak)
 
 
@@ -66,12 +72,14 @@ def plan_run(
     seconds: float = SECONDS,
     teacher: str | None = None,
     prepare_process: Callable[[], object] | None = None,
+    device: torch.device = CPU,
 ) -> RunPlan:
     """Tries the run in another process, and takes steps there for so many seconds. `teacher` is a model folder;
     `prepare_process` is called in that process first, e.g. to load plugins."""
-    plan = project(try_apart(recipe, corpus, tokenizer, options, seconds, teacher, prepare_process), options)
+    trial = try_apart(recipe, corpus, tokenizer, options, seconds, teacher, prepare_process, device)
+    plan = project(trial, options, device.type)
     # The last measurement may be of a busier hour; and no peak is below what a run reached.
-    if peak_flops(plan.precision, refresh=True) is not None:
+    if device == CPU and peak_flops(plan.precision, refresh=True) is not None:
         raise_peak(plan.flops / plan.seconds["steps"], plan.precision)
     return plan
 
@@ -103,7 +111,7 @@ def _with_objectives(smaller: Recipe, recipe: Recipe, usual: Recipe) -> Recipe:
     return smaller.replace(objectives=tuple(adapted))
 
 
-def project(trial: Trial, options: PretrainOptions) -> RunPlan:
+def project(trial: Trial, options: PretrainOptions, device: str = "cpu") -> RunPlan:
     """From what was tried to the whole run."""
     saving_share = _saves_of_a_step(options)
     extra = trial.evaluation / options.eval_every + trial.saving * saving_share
@@ -123,10 +131,12 @@ def project(trial: Trial, options: PretrainOptions) -> RunPlan:
             "evaluation": num_evaluations * trial.evaluation,
             "saving": num_saves * trial.saving + trial.finishing,
         },
-        memory=trial.peak_memory + round(GAPS * trial.memory.activations),
+        memory=trial.peak_memory + (0 if trial.device_memory else round(GAPS * trial.memory.activations)),
         parts=trial.memory,
         disk=min(kept + 1, num_saves) * trial.checkpoint_size + trial.model_size,
         precision=options.precision,
+        device=device,
+        device_memory=trial.device_memory,
     )
 
 

@@ -20,6 +20,7 @@ import torch
 
 from bertie.batch import Batch
 from bertie.data.data_schedule import Cursor
+from bertie.devices import CPU, memory_on
 from bertie.errors import UserError
 from bertie.inspection.costs import TrainingMemory, forward_flops, training_memory
 from bertie.machine import peak_memory
@@ -61,7 +62,8 @@ class Trial:
     checkpoint_size: int
     model_size: int
     memory: TrainingMemory  # as counted
-    peak_memory: int  # as measured, Python and its libraries included
+    peak_memory: int  # as measured: on the CPU Python and its libraries included, of a GPU what torch took
+    device_memory: int | None = None  # all that a GPU has
 
 
 def try_apart(
@@ -72,12 +74,14 @@ def try_apart(
     seconds: float,
     teacher: str | None = None,
     prepare_process: Callable[[], object] | None = None,
+    device: torch.device = CPU,
 ) -> Trial:
     """Tries a run in a new process, with as many threads as this one. `prepare_process` is called there first."""
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(1, context, _begin_process, (torch.get_num_threads(), prepare_process)) as pool:
         try:
-            return pool.submit(try_run, recipe, corpus, tokenizer, options, seconds, teacher, time.time()).result()
+            begun = time.time()
+            return pool.submit(try_run, recipe, corpus, tokenizer, options, seconds, teacher, begun, device).result()
         except BrokenProcessPool:
             what = "the trial was ended from outside (was the memory full?)"
             raise UserError(what, hint="try fewer `micro_tokens` or a smaller `size`") from None
@@ -97,6 +101,7 @@ def try_run(
     seconds: float,
     teacher: str | None = None,
     started: float | None = None,
+    device: torch.device = CPU,
 ) -> Trial:
     """Steps for so many seconds, then an evaluation, a checkpoint and the model folder.
 
@@ -108,6 +113,7 @@ def try_run(
     model = Model.new(recipe, options.seed)
     if teacher is not None:
         give_teacher(model, teacher, tokenizer, begin=False)
+    model.to(device)
     optimizer = options.optimizer.build(model)
     preparing = time.time() - started
     share = seconds / len(data.data_schedule.plans)
@@ -123,7 +129,7 @@ def try_run(
         Pretrained(model, tokenizer).save(Path(folder) / "model")
         finished = time.perf_counter()
         sizes = [_size_of(path) for path in (checkpoint, Path(folder) / "model")]
-    peak = peak_memory()
+    peak, all_memory = memory_on(device) or (peak_memory(), None)
     return Trial(
         num_parameters=sum(parameter.numel() for parameter in model.parameters()),
         phases=tuple(phases),
@@ -135,6 +141,7 @@ def try_run(
         model_size=sizes[1],
         memory=_largest(model, data),
         peak_memory=peak,
+        device_memory=all_memory,
     )
 
 

@@ -8,6 +8,7 @@ import torch
 
 from bertie.batch import Batch
 from bertie.data.samples.sample_protocols import Documents, Samples
+from bertie.devices import device_of
 from bertie.models.model import Model
 from bertie.models.recipe import Recipe
 from bertie.objectives.loss_report import LossReport
@@ -30,7 +31,8 @@ class Evaluation:
         was_training = model.training
         model.eval()
         with torch.inference_mode():
-            report = sum((model.loss(batch) for batch in self.batches), LossReport())
+            device = device_of(model)
+            report = sum((model.loss(batch.to(device)) for batch in self.batches), LossReport()).fetched()
         model.train(was_training)
         figures = {"loss": float(report.loss()), **report.means()}
         if (cost := self.prediction_loss(figures)) is not None:
