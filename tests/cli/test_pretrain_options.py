@@ -296,7 +296,7 @@ LEAST = ["--size", "tiny", "--max-length", "32", "--held-out", "0", "--steps", "
 
 
 def test_what_is_trained_where_nothing_is_named(corpus: Path, tmp_path: Path, run_bertie: Run) -> None:
-    """The recipe that learns most in little time, with its own settings; papers' recipes keep BERT's."""
+    """The recipe for small budgets, with its own settings; papers' recipes keep BERT's."""
     for recipe, expected in (((), ("quick", 2e-3, 1024)), (("--recipe", "modernbert"), ("modernbert", 5e-4, 4096))):
         run = tmp_path / expected[0]
         done = run_bertie("pretrain", *recipe, *LEAST, "--corpus", corpus, "--out", run)

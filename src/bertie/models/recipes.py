@@ -179,7 +179,7 @@ def modernbert(size: Size = BASE, vocab_size: int = 50_368) -> Recipe:
 
 
 def quick(size: Size = SIZES["mini"], vocab_size: int = 16_000) -> Recipe:
-    """What learned most per minute of the parts we compared (docs/log.md): ModernBERT's, over WordPiece."""
+    """For small budgets: ModernBERT's parts over WordPiece, which learn more per minute than BERT's (docs/log.md)."""
     return modernbert(size, vocab_size).changed({"name": "quick", "tokenizer": "wordpiece"})
 
 
