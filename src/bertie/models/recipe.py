@@ -18,6 +18,7 @@ from bertie.spec import Spec, kind_of, one_of
 from bertie.tasks import KINDS
 
 TokenizerKind = Literal["wordpiece", "byte-bpe", "unigram", "characters", "words"]
+Source = Literal["corpus", "words", "rows", "pairs"]
 PRETRAINING = (MaskedLM, NextSentence, SentenceOrder, SpanBoundary, PermutationLM, ReplacedTokens, Distillation)
 # By kind, what a recipe may name. `bertie.plugins.use` adds to it.
 OBJECTIVES: dict[str, type[Objective]] = {**{kind_of(one): one for one in PRETRAINING}, **KINDS}
@@ -42,10 +43,14 @@ SIZES = {
 
 class Recipe(Spec):
     """`name` is the recipe it came from. No computation depends on it: it finds the recipe in other sizes, and
-    decides between foreign architectures that could hold the model equally well."""
+    decides between foreign architectures that could hold the model equally well.
+
+    `learns_from` says how it is trained: on a corpus of pieces (`pretrain`), on the words of running text (`words
+    train`), on labelled rows alone (`finetune`), or on pairs of source and target texts."""
 
     name: str
     tokenizer: TokenizerKind = "wordpiece"
+    learns_from: Source = "corpus"
     encoder: EncoderSpec
     decoder: DecoderSpec | None = None
     objectives: tuple[AnyObjective, ...] = ()
