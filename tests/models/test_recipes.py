@@ -29,7 +29,7 @@ def test_every_recipe_round_trips_and_builds_in_every_size(name: str, size: str)
         model = Model(recipe)
     num_blocks = sum(isinstance(part, Block) for part in model.encoder.modules())
     depth = SIZES[size].depth
-    assert num_blocks == {"distilbert": depth // 2, "twoway": 2 * depth}.get(name, depth)
+    assert num_blocks == {"distilbert": depth // 2, "twoway": 2 * depth, "twoway-lm": 2 * depth}.get(name, depth)
 
 
 @pytest.mark.parametrize(

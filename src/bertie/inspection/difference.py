@@ -60,6 +60,7 @@ WORDS = {
     "objectives.permutation-lm": "permutation LM",
     "objectives.replaced-tokens": "replaced tokens",
     "objectives.distillation": "distillation",
+    "objectives.two-way-lm": "two-direction LM",
 }
 
 

@@ -14,12 +14,22 @@ from bertie.objectives.permutation_lm import PermutationLM
 from bertie.objectives.replaced_tokens import ReplacedTokens
 from bertie.objectives.sentence_order import SentenceOrder
 from bertie.objectives.span_boundary import SpanBoundary
+from bertie.objectives.two_way_lm import TwoWayLM
 from bertie.spec import Spec, kind_of, one_of
 from bertie.tasks import KINDS
 
 TokenizerKind = Literal["wordpiece", "byte-bpe", "unigram", "characters", "words"]
 Source = Literal["corpus", "words", "rows", "pairs"]
-PRETRAINING = (MaskedLM, NextSentence, SentenceOrder, SpanBoundary, PermutationLM, ReplacedTokens, Distillation)
+PRETRAINING = (
+    MaskedLM,
+    NextSentence,
+    SentenceOrder,
+    SpanBoundary,
+    PermutationLM,
+    ReplacedTokens,
+    Distillation,
+    TwoWayLM,
+)
 # By kind, what a recipe may name. `bertie.plugins.use` adds to it.
 OBJECTIVES: dict[str, type[Objective]] = {**{kind_of(one): one for one in PRETRAINING}, **KINDS}
 AnyObjective = Annotated[SerializeAsAny[Objective], one_of(OBJECTIVES, "objective")]

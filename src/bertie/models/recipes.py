@@ -27,6 +27,7 @@ from bertie.objectives.permutation_lm import PermutationLM
 from bertie.objectives.replaced_tokens import ReplacedTokens
 from bertie.objectives.sentence_order import SentenceOrder
 from bertie.objectives.span_boundary import SpanBoundary
+from bertie.objectives.two_way_lm import TwoWayLM
 
 BASE = SIZES["base"]
 
@@ -214,6 +215,11 @@ def twoway(size: Size = BASE, vocab_size: int = 30_522) -> Recipe:
     return bert(size, vocab_size).changed(changes)
 
 
+def twoway_lm(size: Size = BASE, vocab_size: int = 30_522) -> Recipe:
+    """The same two Transformers as a language model in two directions: each token from its left, and from its right."""
+    return twoway(size, vocab_size).changed({"name": "twoway-lm", "objectives": (TwoWayLM(),)})
+
+
 # `bertie.plugins.use` adds to it.
 RECIPES: dict[str, Callable[..., Recipe]] = {
     "bert": bert,
@@ -229,8 +235,10 @@ RECIPES: dict[str, Callable[..., Recipe]] = {
     "quick": quick,
     "bilstm": bilstm,
     "twoway": twoway,
+    "twoway-lm": twoway_lm,
 }
 DEFAULT = "quick"  # where a run names none
 # What a recipe learns with unless told otherwise, where that is not what BERT learns with.
 SETTINGS: dict[str, Settings] = {"quick": Settings(rate=2e-3, batch_tokens=1024)}
-PARENTS: dict[str, str] = {name: "bert" for name in RECIPES if name != "bert"}  # the recipe that it is compared with
+# The recipe that it is compared with.
+PARENTS: dict[str, str] = {name: "bert" for name in RECIPES if name != "bert"} | {"twoway-lm": "twoway"}
