@@ -139,8 +139,8 @@ class Prepared:
 class PretrainJob(Job):
     """Train a model on a corpus. The finished model is in OUT/model.
 
-    Without `recipe` and `base` it is the recipe quick, which learns more than bert in little time; the recipes of papers learn
-    with the settings of BERT unless told otherwise.
+    Without `recipe` and `base` it is the recipe quick, which learns more than bert in little time. The recipes of
+    papers learn with the settings of BERT unless told otherwise.
 
     Ctrl-C saves and stops; the same command continues, and ends in the same weights as a run that was never stopped
     (nearly the same with `time`, where the clock decides the learning rate).
