@@ -24,7 +24,7 @@ def test_every_token_is_predicted_from_both_neighbours() -> None:
     assert places.positions.tolist() == [0, 1, 2, 2, 3, 4]
     assert np.asarray(sample["neighbour_targets"]).tolist() == [10, 11, 12, 10, 11, 12]
     assert np.asarray(sample["neighbour_after"]).tolist() == [0, 0, 0, 1, 1, 1]
-    assert np.array_equal(sample["tokens"], ROW["tokens"])
+    assert np.array_equal(np.asarray(sample["tokens"]), ROW["tokens"])
 
 
 def test_a_row_without_tokens_around_it_predicts_what_has_a_neighbour() -> None:
