@@ -63,7 +63,7 @@ class FakeModel:
 @pytest.fixture
 def model(monkeypatch: pytest.MonkeyPatch) -> FakeModel:
     model = FakeModel()
-    monkeypatch.setattr("bertie.jobs.embed.load", lambda folder: model)
+    monkeypatch.setattr("bertie.jobs.embed.open_model", lambda folder, job: model)
     monkeypatch.setattr(bulk, "CHUNK_TEXTS", 2)
     return model
 

@@ -26,7 +26,7 @@ def jobs(verbs: Any = VERBS) -> Iterator[type[Job]]:
         yield from jobs(verb.inner)
         if verb.job and not verb.inner and "cli" not in verb.job:
             module, name = verb.job.split(":")
-            found = getattr(import_module(f"bertie.jobs.{module}"), name)
+            found = getattr(import_module(module), name)
             yield from map(FinetuneJob.for_task, TASKS) if found is FinetuneJob else [found]
 
 

@@ -1,5 +1,7 @@
 """Variants of recipes: other masks, other sentences, one shape of sample for all; heads keep what they know."""
 
+from typing import Any
+
 import pytest
 import torch
 
@@ -76,7 +78,16 @@ PAIRED = {"nsp": Pairs(length=32), "sop": Pairs(length=32, order=True)}
 ALONE: dict[str, SampleShape] = {"roberta": Packed(length=32), "xlm": Parallel(length=32)}  # others: segments
 
 
-@pytest.mark.parametrize("name", RECIPES)
+MASKING = [name for name in RECIPES if name not in ("gpt", "gpt2", "twoway-lm")]
+
+
+@pytest.mark.parametrize("wish", [{"mask": "span"}, {"mask_rate": 0.3}, {"sentences": "nsp"}])
+def test_a_recipe_that_masks_nothing_takes_no_wishes(wish: dict[str, Any]) -> None:
+    with pytest.raises(SpecError, match="the recipe 'twoway-lm' masks no tokens"):
+        vary(RECIPES["twoway-lm"](SMALL, 50), **wish)
+
+
+@pytest.mark.parametrize("name", MASKING)
 def test_every_recipe_takes_wishes_about_masks(name: str) -> None:
     recipe = RECIPES[name](SMALL, 50)
     for mask, chooser in MASKS.items():
@@ -92,7 +103,7 @@ def test_every_recipe_takes_wishes_about_masks(name: str) -> None:
 
 
 @pytest.mark.parametrize("sentences", SENTENCES)
-@pytest.mark.parametrize("name", RECIPES)
+@pytest.mark.parametrize("name", MASKING)
 def test_every_recipe_takes_wishes_about_sentences(name: str, sentences: str) -> None:
     recipe = RECIPES[name](SMALL, 50)
     changed = vary(recipe, sentences=sentences)

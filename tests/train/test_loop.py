@@ -5,12 +5,15 @@ from typing import Any, ClassVar
 
 import pytest
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from bertie.batch import Batch
 from bertie.data.shapes import Pairs
 from bertie.models.model import Model
 from bertie.models.recipe import Recipe
+from bertie.nn.products import linear
+from bertie.nn.products.choice import use_engine
 from bertie.objectives.masked_lm import MaskedLM
 from bertie.objectives.sentence_order import SentenceOrder
 from bertie.train.learning.gradients import known_counts
@@ -146,7 +149,10 @@ def test_half_the_bits_give_nearly_the_same(recipe: Callable[..., Recipe], draw_
     micros = draw_batches(model, PARTS)
     exact = float(accumulate(model, micros).loss())
     model.zero_grad()
-    short = float(accumulate(model, micros, "bfloat16").loss())
+    matrix = torch.randn(64, 64, generator=torch.Generator().manual_seed(0))
+    with use_engine("onednn-bfloat16"):  # products as small as these are torch's otherwise
+        short = float(accumulate(model, micros, "bfloat16").loss())
+        rounds = not torch.equal(linear(matrix, matrix), F.linear(matrix, matrix))  # not on every processor
     assert short == pytest.approx(exact, rel=0.02)
-    assert short != exact
+    assert (short != exact) == rounds
     assert all(one.grad.dtype == torch.float32 for one in model.parameters() if one.grad is not None)

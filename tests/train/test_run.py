@@ -394,17 +394,3 @@ def test_time_is_counted_over_all_sittings_and_not_exactly(
     assert (resumed["exact"], resumed["why"]) == (False, ["its budget is time"])
     seconds = logged(tmp_path / "run", "seconds")
     assert seconds == sorted(seconds) and seconds[-1] < 22
-
-
-def test_the_share_of_the_peak_is_told_where_the_peak_is_known(
-    corpus: Corpus, tokenizer: Tokenizer, recipe: Callable[..., Recipe], tmp_path: Path
-) -> None:
-    options = SMALL.replace(budget=Steps(steps=4), curriculum=TWO_LENGTHS, length=32)
-    pretrain(tmp_path, Model.new(recipe()), corpus, tokenizer, options, peak=lambda length: 1000.0 * length)
-    peaks = [record["tokens_per_second"] / record["share_of_peak"] for record in events(tmp_path, "step")]
-    assert peaks == pytest.approx([16_000, 16_000, 32_000, 32_000])
-
-
-def test_a_ramp_must_climb() -> None:
-    with pytest.raises(SpecError, match="a ramp from 300 tokens does not rise to 256"):
-        SMALL.replace(ramp=Ramp(begin=300))

@@ -9,7 +9,8 @@ from bertie.devices import HELP as DEVICE_HELP
 from bertie.devices import DeviceName
 from bertie.jobs.job import Job, option
 from bertie.jobs.result import Result
-from bertie.models.pretrained import Guess, load
+from bertie.models.guess import Guess
+from bertie.models.pretrained import load
 from bertie.reporting.events import OnEvent, ignore, warning
 
 

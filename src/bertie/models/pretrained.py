@@ -3,7 +3,6 @@
 import hashlib
 import warnings
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Self, Unpack, get_args
@@ -21,6 +20,7 @@ from bertie.models.folder.adapter_folder import base_of, is_adapter, open_adapte
 from bertie.models.folder.folder import open_folder
 from bertie.models.folder.folder_finding import find_folder, reading
 from bertie.models.folder.saving import save_folder
+from bertie.models.guess import Guess
 from bertie.models.inputs import given_ids, listed_texts, warn_of_cuts, warn_of_unknown
 from bertie.models.model import Model
 from bertie.models.recipe import Recipe
@@ -36,16 +36,6 @@ from bertie.text import Tokenizer, Tokens, load_tokenizer
 
 TextOrIds = str | Sequence[int] | np.ndarray
 MAX_LENGTH = 128  # tokens of a row, for a model whose folder does not state how long its rows were in training
-
-
-@dataclass(frozen=True)
-class Guess:
-    """One candidate for a masked token."""
-
-    token: str
-    probability: float
-    id: int
-    gap: int  # which mask of the text, from 0
 
 
 class Pretrained:
@@ -236,7 +226,6 @@ class Pretrained:
     def fill(self, text: str, top: int = 5, max_length: int | None = None) -> list[Guess]:
         """Returns the `top` best tokens for each mask token of the text, best first, mask after mask.
 
-        >>> import bertie
         >>> [guess.gap for guess in bertie.load("my-model").fill("a [MASK] film with [MASK]", top=1)]
         [0, 1]
         """

@@ -112,7 +112,9 @@ class EmbeddingsSpec(Spec):
     @property
     def max_length(self) -> int | None:
         """The most tokens a row may have; None: any number."""
-        return next((table.size - table.offset for table in self.tables if table.field == "positions"), None)
+        # Tables of other kinds may count from 0 only.
+        sizes = (one.size - getattr(one, "offset", 0) for one in self.tables if one.field == "positions")
+        return next(sizes, None)
 
     def table_width(self, width: int) -> int:
         """Returns the width of the tables in an encoder of this width."""
