@@ -84,6 +84,8 @@ def test_every_recipe_but_the_first_has_a_parent_that_is_one() -> None:
         ("electra", 108_891_648),
         ("distilbert", 66_362_880),
         ("xlnet", 116_717_568),
+        ("gpt", 116_534_784),
+        ("gpt2", 124_439_808),
     ],
 )
 def test_encoders_of_base_have_the_parameters_that_are_published(name: str, count: int) -> None:

@@ -58,6 +58,7 @@ WORDS = {
     "objectives.sentence-order": "SOP",
     "objectives.span-boundary": "SBO",
     "objectives.permutation-lm": "permutation LM",
+    "objectives.causal-lm": "causal LM",
     "objectives.replaced-tokens": "replaced tokens",
     "objectives.distillation": "distillation",
     "objectives.two-way-lm": "two-direction LM",

@@ -6,6 +6,7 @@ from pydantic import Field, SerializeAsAny, field_validator, model_validator
 
 from bertie.errors import SpecError
 from bertie.nn.encoder import DecoderSpec, EncoderSpec
+from bertie.objectives.causal_lm import CausalLM
 from bertie.objectives.distillation import Distillation
 from bertie.objectives.masked_lm import MaskedLM
 from bertie.objectives.next_sentence import NextSentence
@@ -29,6 +30,7 @@ PRETRAINING = (
     ReplacedTokens,
     Distillation,
     TwoWayLM,
+    CausalLM,
 )
 # By kind, what a recipe may name. `bertie.plugins.use` adds to it.
 OBJECTIVES: dict[str, type[Objective]] = {**{kind_of(one): one for one in PRETRAINING}, **KINDS}

@@ -19,7 +19,8 @@ from bertie.nn.pooling import FirstDenseSpec
 from bertie.nn.residual import PreNormSpec
 from bertie.nn.stack import BlockSpec, StackSpec
 from bertie.nn.two_directions import TwoDirectionsSpec
-from bertie.nn.visibility import Full, Window
+from bertie.nn.visibility import Causal, Full, Window
+from bertie.objectives.causal_lm import CausalLM
 from bertie.objectives.distillation import Distillation
 from bertie.objectives.masked_lm import MaskedLM
 from bertie.objectives.next_sentence import NextSentence
@@ -220,6 +221,33 @@ def twoway_lm(size: Size = BASE, vocab_size: int = 30_522) -> Recipe:
     return twoway(size, vocab_size).changed({"name": "twoway-lm", "objectives": (TwoWayLM(),)})
 
 
+def gpt(size: Size = BASE, vocab_size: int = 40_478) -> Recipe:
+    """GPT (Radford et al., 2018): each token is predicted from those before it, which are all that it sees."""
+    tables = (TableSpec(field="tokens", size=vocab_size), TableSpec(field="positions", size=512))
+    changes = {
+        "name": "gpt",
+        "tokenizer": "byte-bpe",
+        "encoder.embeddings": EmbeddingsSpec(tables=tables, norm_eps=None),
+        "encoder.stack.block.feed_forward.activation": "gelu_tanh",
+        "encoder.stack.block.residual.norm_eps": 1e-5,
+        "encoder.stack.visibility": (Causal(),),
+        "encoder.pooler": None,
+        "objectives": (CausalLM(),),
+    }
+    return bert(size, vocab_size).changed(changes)
+
+
+def gpt2(size: Size = BASE, vocab_size: int = 50_257) -> Recipe:
+    """GPT-2 (Radford et al., 2019): GPT with the norms first, one at the end, and twice as many positions."""
+    tables = (TableSpec(field="tokens", size=vocab_size), TableSpec(field="positions", size=1024))
+    changes = {
+        "name": "gpt2",
+        "encoder.embeddings.tables": tables,
+        "encoder.stack.block.residual": PreNormSpec(norm_eps=1e-5),
+    }
+    return gpt(size, vocab_size).changed(changes)
+
+
 # `bertie.plugins.use` adds to it.
 RECIPES: dict[str, Callable[..., Recipe]] = {
     "bert": bert,
@@ -236,9 +264,14 @@ RECIPES: dict[str, Callable[..., Recipe]] = {
     "bilstm": bilstm,
     "twoway": twoway,
     "twoway-lm": twoway_lm,
+    "gpt": gpt,
+    "gpt2": gpt2,
 }
 DEFAULT = "quick"  # where a run names none
 # What a recipe learns with unless told otherwise, where that is not what BERT learns with.
 SETTINGS: dict[str, Settings] = {"quick": Settings(rate=2e-3, batch_tokens=1024)}
 # The recipe that it is compared with.
-PARENTS: dict[str, str] = {name: "bert" for name in RECIPES if name != "bert"} | {"twoway-lm": "twoway"}
+PARENTS: dict[str, str] = {name: "bert" for name in RECIPES if name != "bert"} | {
+    "twoway-lm": "twoway",
+    "gpt2": "gpt",
+}

@@ -49,12 +49,13 @@ class VocabularyHead(nn.Module):
     """A transform to the tables' width, then one logit a vocabulary entry. Tied: the weight is the token table's, set
     by the model."""
 
-    def __init__(self, transform: nn.Module, inner: int, size: int, tied: bool):
+    def __init__(self, transform: nn.Module, inner: int, size: int, tied: bool, bias: bool = True):
         super().__init__()
         self.weight: nn.Parameter  # [V, inner]
+        self.bias: nn.Parameter | None  # [V]
         self.transform = transform
         self.register_parameter("weight", None if tied else nn.Parameter(torch.randn(size, inner) * inner**-0.5))
-        self.bias = nn.Parameter(torch.zeros(size))
+        self.register_parameter("bias", nn.Parameter(torch.zeros(size)) if bias else None)
 
     def forward(self, states: Tensor) -> Tensor:
         """[P, H] -> [P, V]"""
@@ -70,7 +71,8 @@ class VocabularyHead(nn.Module):
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Also an id [P] drawn for each position by random numbers `dice` [P] from 0 to 1."""
         states = self.transform(states)
-        if (native := linear_cross_entropy(states, self.weight, self.bias, targets, dice)) is not None:
+        bias = states.new_zeros(len(self.weight)) if self.bias is None else self.bias  # the kernel always adds one
+        if (native := linear_cross_entropy(states, self.weight, bias, targets, dice)) is not None:
             return native
         logits = linear(states, self.weight, self.bias)
         correct = (logits.detach().argmax(-1) == targets).float()
@@ -90,6 +92,7 @@ class VocabularyHeadSpec(Spec):
     activation: ActivationName = "gelu"  # of the transform, like what follows
     norm_eps: float = Field(default=1e-12, gt=0)
     bias: bool = True
+    output_bias: bool = True  # one number a vocabulary entry
     tied: bool = True
 
     def build(self, encoder: EncoderSpec, size: int, part: type[VocabularyHead] = VocabularyHead) -> VocabularyHead:
@@ -101,7 +104,7 @@ class VocabularyHeadSpec(Spec):
             transform = nn.Identity()
         else:
             raise SpecError(f"tables of width {inner} need a transform from the encoder's width {encoder.width}")
-        return initialized(part(transform, inner, size, self.tied), encoder.initial_std)
+        return initialized(part(transform, inner, size, self.tied, self.output_bias), encoder.initial_std)
 
     def ties(self, encoder: EncoderSpec, name: str = "weight") -> dict[str, str]:
         """Returns an objective's ties for a head whose weight has this name."""

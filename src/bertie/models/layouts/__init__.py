@@ -3,7 +3,7 @@
 `LAYOUTS` is the whole list, by the `model_type` of config.json; `hf_layout` finds the one that expresses a recipe.
 """
 
-from bertie.models.layouts import albert, bert, distilbert, electra, modernbert, roberta, xlm, xlnet
+from bertie.models.layouts import albert, bert, distilbert, electra, gpt, modernbert, roberta, xlm, xlnet
 from bertie.models.layouts.hf_layout import HFLayout
 
 LAYOUTS: dict[str, HFLayout] = {
@@ -15,6 +15,7 @@ LAYOUTS: dict[str, HFLayout] = {
     "xlm": xlm.LAYOUT,
     "xlnet": xlnet.LAYOUT,
     "modernbert": modernbert.LAYOUT,
+    **gpt.LAYOUTS,
 }
 
 __all__ = ["LAYOUTS", "HFLayout"]
