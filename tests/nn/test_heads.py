@@ -38,10 +38,10 @@ def encoder(factor: int | None = None) -> EncoderSpec:
 def test_vocabulary_head_is_transform_norm_and_product_with_the_table() -> None:
     transform = Transform(WIDTH, 4, F.gelu, norm_eps=1e-12)
     head = VocabularyHead(transform, 4, SIZE, tied=False)
-    torch.nn.init.normal_(head.bias)
+    torch.nn.init.normal_(head.get_parameter("bias"))
     states = torch.randn(3, WIDTH)
     hidden = F.layer_norm(F.gelu(states @ transform.dense.weight.T + transform.dense.bias), (4,), eps=1e-12)
-    torch.testing.assert_close(head(states), hidden @ head.weight.T + head.bias)
+    torch.testing.assert_close(head(states), hidden @ head.weight.T + head.get_parameter("bias"))
 
 
 def test_loss_and_hits_are_those_of_the_logits() -> None:
@@ -72,7 +72,7 @@ def test_without_a_transform_states_meet_the_table_as_they_are() -> None:
     spec = VocabularyHeadSpec(transform=False, tied=False)
     head, states = spec.build(encoder(), SIZE), torch.randn(2, WIDTH)
     assert dict(head.named_parameters()).keys() == {"weight", "bias"}
-    torch.testing.assert_close(head(states), states @ head.weight.T + head.bias)
+    torch.testing.assert_close(head(states), states @ head.weight.T + head.get_parameter("bias"))
     with pytest.raises(SpecError, match="tables of width 4 need a transform from the encoder's width 6"):
         spec.build(encoder(factor=4), SIZE)
 

@@ -70,7 +70,7 @@ class TwoWayLM(Objective):
             Transform(half, inner, activation, head.norm_eps, head.bias) if head.transform else nn.Identity()
             for _ in range(2)
         )
-        output = VocabularyHead(nn.Identity(), inner, vocabulary.size, head.tied)
+        output = VocabularyHead(nn.Identity(), inner, vocabulary.size, head.tied, head.output_bias)
         return initialized(TwoWayHead(ahead, back, output), encoder.initial_std)
 
     def ties(self, encoder: EncoderSpec) -> Mapping[str, str]:
