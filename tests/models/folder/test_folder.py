@@ -247,7 +247,7 @@ def test_broken_config(folder: Path, content: bytes, told: str) -> None:
         open_folder(folder)
 
 
-@pytest.mark.parametrize("kind", ["gpt2", "", 7, ["bert"], {}])
+@pytest.mark.parametrize("kind", ["mamba", "", 7, ["bert"], {}])
 def test_an_unknown_architecture_is_named_with_the_known(folder: Path, edit_json: EditJson, kind: object) -> None:
     edit_json(folder / "config.json", model_type=kind)
     with pytest.raises(FolderError, match=r"the architecture .* is not known here; known: .*\bbert, .*roberta"):
